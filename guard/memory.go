@@ -1,0 +1,55 @@
+package guard
+
+import (
+	"context"
+	"hash/maphash"
+	"sync"
+
+	"github.com/fencepost/fencepost/token"
+)
+
+const shards = 64
+
+var seed = maphash.MakeSeed()
+
+// Memory keeps marks in memory, for tests and for resources that themselves
+// live in this process's memory. It forgets everything when the process ends,
+// and grows with the number of resources: it is no guard for anything that
+// outlives the process. The zero value is ready; it must not be copied.
+type Memory struct {
+	shards [shards]shard
+}
+
+type shard struct {
+	mu    sync.Mutex
+	marks map[string]Mark
+}
+
+var _ Store = (*Memory)(nil)
+
+// Admit implements [Store]. It never waits and looks at ctx only to refuse a
+// caller that has already given up.
+func (m *Memory) Admit(ctx context.Context, tok token.Token) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	s := &m.shards[maphash.String(seed, tok.Resource)%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.marks[tok.Resource].Admits(tok); err != nil {
+		return err
+	}
+	if s.marks == nil {
+		s.marks = make(map[string]Mark)
+	}
+	s.marks[tok.Resource] = Mark{Number: tok.Number, Holder: tok.Holder}
+	return nil
+}
+
+// Mark returns the mark of a resource: the zero Mark if it has none.
+func (m *Memory) Mark(resource string) Mark {
+	s := &m.shards[maphash.String(seed, resource)%shards]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.marks[resource]
+}

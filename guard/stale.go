@@ -1,0 +1,53 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/fencepost/fencepost/token"
+)
+
+var (
+	// ErrStale is found in every refusal of a token that the mark does not
+	// admit. Nothing was applied, and the same token will never be admitted.
+	ErrStale = errors.New("guard: stale token")
+	// ErrCollision is found, beside ErrStale, in the refusal of a token whose
+	// number is the mark's and whose holder is not: an issuer has given one
+	// number twice.
+	ErrCollision = errors.New("guard: token collision")
+)
+
+// StaleError is the refusal of a token. It is [ErrStale], and [ErrCollision]
+// too when the numbers are equal. It promises that nothing was applied.
+type StaleError struct {
+	Token token.Token
+	// Mark is what the guard had admitted. Do not show it to the refused: it
+	// could copy the number. It is zero where the guard does not tell.
+	Mark Mark
+}
+
+func (e *StaleError) Error() string {
+	if e.collides() {
+		return fmt.Sprintf("guard: token %s collides: the mark has this number from another holder", e.Token)
+	}
+	return fmt.Sprintf("guard: stale token %s: mark is newer", e.Token)
+}
+
+// Is reports whether target is [ErrStale], or [ErrCollision] and the numbers
+// are equal.
+func (e *StaleError) Is(target error) bool {
+	return target == ErrStale || target == ErrCollision && e.collides()
+}
+
+func (e *StaleError) collides() bool { return e.Token.Number == e.Mark.Number }
+
+// Refusal reports whether err refuses a writer: its token is stale, collides,
+// is missing, released or incomplete. Other errors say nothing of the token.
+func Refusal(err error) bool {
+	for _, refusal := range []error{ErrStale, token.ErrMissing, token.ErrReleased, token.ErrInvalid} {
+		if errors.Is(err, refusal) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,133 @@
+package token
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	firstPause   = 2 * time.Millisecond
+	longestPause = 100 * time.Millisecond
+	// goodbye bounds the release of what may have been granted to a caller
+	// that is already leaving.
+	goodbye = time.Second
+)
+
+// Acquire waits for resource and returns its lease, for work that does not fit
+// a closure; [Locker.Hold] is easier to get right. The lease must be released.
+// It follows ctx: when ctx ends, the lease's context does, and renewing stops.
+// For errors and re-entry see Hold.
+func (l *Locker) Acquire(ctx context.Context, resource string) (*Lease, error) {
+	return l.acquire(ctx, resource, false)
+}
+
+// TryAcquire is Acquire without waiting: where somebody else holds the
+// resource the error is [ErrHeld], at once.
+func (l *Locker) TryAcquire(ctx context.Context, resource string) (*Lease, error) {
+	return l.acquire(ctx, resource, true)
+}
+
+func (l *Locker) acquire(ctx context.Context, resource string, try bool) (*Lease, error) {
+	t, err := l.terms(resource)
+	if err != nil {
+		return nil, err
+	}
+	if again, err := l.reenter(ctx, resource); again != nil || err != nil {
+		return again, err
+	}
+	grant, err := l.grant(ctx, t, resource, try)
+	if err != nil {
+		return nil, err
+	}
+	held := &Lease{lease: newLease(ctx, l.Issuer, grant, t)}
+	if err := l.claim(held); err != nil {
+		return nil, errors.Join(err, held.Release(ctx))
+	}
+	return held, nil
+}
+
+// claim also refuses a lease that is over before it began: granted in time,
+// but heard of too late.
+func (l *Locker) claim(held *Lease) error {
+	if err := context.Cause(held.ctx); err != nil {
+		return err
+	}
+	if l.Claim == nil {
+		return nil
+	}
+	if err := l.Claim(held.ctx, held.tok); err != nil {
+		return fmt.Errorf("token: claim of %s: %w", held.tok, err)
+	}
+	return nil
+}
+
+// grant asks until the issuer grants. The holder stays the same throughout, so
+// that a grant whose reply was lost is found again by the next question.
+func (l *Locker) grant(ctx context.Context, t terms, resource string, try bool) (Grant, error) {
+	holder := newHolder(t.name)
+	waiting, cancel := waitContext(ctx, t.wait)
+	defer cancel()
+	var held *HeldError
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		grant, err := l.Issuer.Acquire(waiting, resource, holder, t.ttl)
+		switch {
+		case err == nil:
+			return grant, nil
+		case waiting.Err() != nil:
+			l.abandon(ctx, t, resource, holder)
+			return Grant{}, waitError(waiting, held, err)
+		case !errors.As(err, &held):
+			l.abandon(ctx, t, resource, holder)
+			return Grant{}, fmt.Errorf("token: acquire %s: %w", resource, err)
+		case try:
+			return Grant{}, err
+		}
+		if !sleep(waiting, min(max(held.Remaining, time.Millisecond), jitter(pause))) {
+			return Grant{}, waitError(waiting, held, nil)
+		}
+	}
+}
+
+// abandon gives back what an Acquire without an answer may have been granted,
+// so that others need not wait for the ttl. It is best effort: where it does
+// not arrive, the ttl ends the matter.
+func (l *Locker) abandon(ctx context.Context, t terms, resource, holder string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(goodbye, t.ttl))
+	defer cancel()
+	_ = l.Issuer.Release(ctx, Token{Resource: resource, Number: 1, Holder: holder})
+}
+
+func waitContext(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
+	if wait == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, wait, ErrWaitEnded)
+}
+
+// waitError says why the waiting ended and who had the resource.
+func waitError(waiting context.Context, held *HeldError, err error) error {
+	errs := []error{context.Cause(waiting)}
+	if held != nil {
+		errs = append(errs, held)
+	} else if err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }
+
+// sleep reports whether it slept for all of d.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

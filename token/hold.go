@@ -1,0 +1,86 @@
+package token
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// Hold waits for resource, runs fn with a context that carries the token, and
+// gives the resource back. The context ends, with cause [ErrLost], before the
+// resource can pass to somebody else.
+//
+// Under a context of a live lease of the same resource and issuer, fn runs
+// with that lease's token: nothing is acquired, and nothing is released after
+// it. Under one that carries a token of resource from elsewhere, the error is
+// [ErrForeign].
+//
+// The error is fn's own, joined with what else happened, each to be found by
+// errors.Is: [ErrLost], the lease ended while fn ran, even when fn returned
+// nil (what it wrote through a guard stands; what it did besides may have met
+// a successor); [ErrUnreleased], the work is done but the resource stays held
+// until its ttl ends. Where fn did not run it is one of [ErrWaitEnded] and
+// [ErrHeld], the context's cause, the claim's error, or the issuer's. A panic
+// in fn releases and goes on.
+func (l *Locker) Hold(ctx context.Context, resource string, fn func(ctx context.Context) error) error {
+	return l.hold(ctx, resource, false, fn)
+}
+
+// TryHold is Hold without waiting: where somebody else holds the resource the
+// error is [ErrHeld], at once.
+func (l *Locker) TryHold(ctx context.Context, resource string, fn func(ctx context.Context) error) error {
+	return l.hold(ctx, resource, true, fn)
+}
+
+// HoldAll is Hold for several resources, acquired in bytewise order whatever
+// the order given, so that two callers never wait for each other. The context
+// carries all their tokens and ends with the first lease that is lost. A name
+// given twice counts once; no names at all are an error.
+func (l *Locker) HoldAll(ctx context.Context, resources []string, fn func(ctx context.Context) error) error {
+	if len(resources) == 0 {
+		return CheckResource("")
+	}
+	sorted := slices.Clone(resources)
+	slices.Sort(sorted)
+	sorted = slices.Compact(sorted)
+	for _, resource := range sorted {
+		if err := CheckResource(resource); err != nil {
+			return err
+		}
+	}
+	return l.holdSorted(ctx, sorted, fn)
+}
+
+func (l *Locker) holdSorted(ctx context.Context, resources []string, fn func(ctx context.Context) error) error {
+	if len(resources) == 0 {
+		return fn(ctx)
+	}
+	return l.Hold(ctx, resources[0], func(ctx context.Context) error {
+		return l.holdSorted(ctx, resources[1:], fn)
+	})
+}
+
+func (l *Locker) hold(ctx context.Context, resource string, try bool, fn func(ctx context.Context) error) (err error) {
+	held, err := l.acquire(ctx, resource, try)
+	if err != nil {
+		return err
+	}
+	defer func() { err = held.end(ctx, err) }()
+	return fn(held.Context())
+}
+
+// end releases the lease and joins what became of it to the work's error.
+func (l *Lease) end(ctx context.Context, err error) error {
+	if l.inner {
+		return err
+	}
+	lost := context.Cause(l.ctx)
+	released := l.Release(ctx)
+	switch {
+	case errors.Is(err, ErrLost):
+		return err
+	case errors.Is(lost, ErrLost):
+		return errors.Join(err, lost)
+	}
+	return errors.Join(err, released)
+}

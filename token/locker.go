@@ -1,0 +1,78 @@
+package token
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	defaultTTL = 10 * time.Second
+	// leastMargin covers the scheduling latency of a busy machine: the timer
+	// that ends a lease may run this much too late.
+	leastMargin = 10 * time.Millisecond
+)
+
+// Locker holds resources for a program: it asks its Issuer, waits, renews, and
+// gives back. Only Issuer is required. A Locker is cheap and safe for
+// concurrent use; its fields must not change after first use.
+type Locker struct {
+	// Issuer grants the tokens. Lockers with one issuer may nest: see Hold.
+	Issuer Issuer
+	// Name is the readable part of the holder in errors and marks. Empty
+	// means the name of the running program.
+	Name string
+	// TTL is how long the resource stays held when this process dies. It is
+	// renewed three times in that span. Zero means 10 s.
+	TTL time.Duration
+	// Wait bounds the waiting for a resource (each of them, in HoldAll), and
+	// nothing else: the work that follows is not bounded by it. Zero means no
+	// bound but the context's. Two programs that take two locks in opposite
+	// orders wait for each other for ever without a bound, since both renew.
+	Wait time.Duration
+	// AtMost ends the lease this long after it was granted although it
+	// renews, so that a hung job does not hold its resource for ever. The
+	// context ends with ErrLost; others get the resource when the ttl has
+	// passed. Zero means no bound.
+	AtMost time.Duration
+	// Margin is how long before the issuer's expiry the lease's context ends.
+	// It must cover the latency of this process's scheduler and the drift of
+	// its clock during one TTL. Zero means a tenth of the TTL, at least 10 ms.
+	Margin time.Duration
+	// Claim, if not nil, is called once for each new token, before the work
+	// begins and while the lease is already being renewed: a guard's Admit,
+	// say. Claiming before the first read is what makes read-modify-write
+	// safe; a fence on the write alone still loses updates. Where it fails,
+	// the resource is given back and nothing was held.
+	Claim func(ctx context.Context, tok Token) error
+}
+
+// terms are a Locker's settings with the defaults put in.
+type terms struct {
+	name         string
+	ttl, margin  time.Duration
+	wait, atMost time.Duration
+}
+
+func (l *Locker) terms(resource string) (terms, error) {
+	t := terms{name: l.Name, ttl: l.TTL, margin: l.Margin, wait: l.Wait, atMost: l.AtMost}
+	if t.name == "" {
+		t.name = program
+	}
+	if t.ttl == 0 {
+		t.ttl = defaultTTL
+	}
+	if t.margin == 0 {
+		t.margin = max(t.ttl/10, leastMargin)
+	}
+	switch {
+	case l.Issuer == nil:
+		return t, errors.New("token: Locker has no Issuer")
+	case t.ttl < 0 || t.margin < 0 || t.wait < 0 || t.atMost < 0:
+		return t, errors.New("token: Locker has a negative duration")
+	case t.margin >= t.ttl:
+		return t, fmt.Errorf("token: Locker's margin %s leaves nothing of its ttl %s", t.margin, t.ttl)
+	}
+	return t, CheckResource(resource)
+}
