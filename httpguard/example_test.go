@@ -1,0 +1,170 @@
+package httpguard_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/memtoken"
+)
+
+// account is a resource that looks at tokens itself: the mark stands beside
+// the balance, and both change under one lock. In SQL it is sqlguard's work.
+type account struct {
+	mu      sync.Mutex
+	mark    guard.Mark
+	balance string
+}
+
+func (a *account) write(ctx context.Context, balance string) error {
+	tok, err := token.FromContext(ctx, "account/42")
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.mark.Admits(tok); err != nil {
+		return err
+	}
+	a.mark, a.balance = guard.Mark{Number: tok.Number, Holder: tok.Holder}, balance
+	return nil
+}
+
+// A service guards an account, and a client writes to it while it holds the
+// account's lock. Then it tries once more with the token of long ago.
+func Example() {
+	acc := &account{}
+	guarded := httpguard.Middleware{Resources: httpguard.Pattern("account/{id}")}
+	mux := http.NewServeMux()
+	mux.Handle("PUT /accounts/{id}", guarded.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := acc.write(r.Context(), "100"); err != nil {
+			httpguard.Error(w, r, err)
+		}
+	})))
+	service := httptest.NewServer(mux)
+	defer service.Close()
+
+	client := &http.Client{Transport: httpguard.Transport{Hosts: []string{service.Listener.Addr().String()}}}
+	defer client.CloseIdleConnections()
+	put := func(ctx context.Context) {
+		req, _ := http.NewRequestWithContext(ctx, "PUT", service.URL+"/accounts/42", nil)
+		resp, err := client.Do(req)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer resp.Body.Close()
+		fmt.Println(resp.Status)
+	}
+
+	locker := token.Locker{Issuer: &memtoken.Issuer{}, Name: "billing"}
+	err := locker.Hold(context.Background(), "account/42", func(ctx context.Context) error {
+		put(ctx)
+		return nil
+	})
+	fmt.Println(err)
+	put(context.Background())
+	put(token.NewContext(context.Background(), token.Token{Resource: "account/42", Number: 33, Holder: "billing:1"}))
+	// Output:
+	// 200 OK
+	// <nil>
+	// 428 Precondition Required
+	// 412 Precondition Failed
+}
+
+// The handler of the example "Incorrect", put right: the write compares the
+// token with the mark, in the same step. The middleware needs no store.
+func ExampleMiddleware() {
+	acc := &account{balance: "0"}
+	looked, resume := make(chan struct{}), make(chan struct{})
+	guarded := httpguard.Middleware{Resources: httpguard.Pattern("account/{id}")}
+	mux := http.NewServeMux()
+	mux.Handle("PUT /accounts/{id}/{balance}", guarded.Wrap(http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) {
+			balance := r.PathValue("balance")
+			if balance == "100" {
+				close(looked)
+				<-resume // a collection, a stopped machine, a slow disk
+			}
+			if err := acc.write(r.Context(), balance); err != nil {
+				httpguard.Error(w, r, err)
+			}
+		})))
+	service := httptest.NewServer(mux)
+	defer service.Close()
+
+	older := make(chan string)
+	go func() { older <- put(service, "100", `33;r="account/42";h="a"`) }()
+	<-looked
+	fmt.Println("newer:", put(service, "250", `34;r="account/42";h="b"`))
+	close(resume)
+	fmt.Println("older:", <-older)
+	fmt.Println("balance:", acc.balance)
+	// Output:
+	// newer: 200 OK
+	// older: 412 Precondition Failed
+	// balance: 250
+}
+
+// put writes balance to account 42 with the field, and returns the status.
+func put(service *httptest.Server, balance, field string) string {
+	req, err := http.NewRequest("PUT", service.URL+"/accounts/42/"+balance, nil)
+	if err != nil {
+		return err.Error()
+	}
+	req.Header.Set(httpguard.Header, field)
+	resp, err := service.Client().Do(req)
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	return resp.Status
+}
+
+func ExamplePattern() {
+	guarded := httpguard.Middleware{Resources: httpguard.Pattern("account/{from}", "account/{to}")}
+	mux := http.NewServeMux()
+	mux.Handle("POST /transfers/{from}/{to}", guarded.Wrap(http.NotFoundHandler()))
+
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest("POST", "/transfers/42/7", nil)
+	r.Header.Set(httpguard.Header, `33;r="account/42";h="a"`)
+	mux.ServeHTTP(w, r)
+	fmt.Println(w.Code, w.Body)
+	// Output:
+	// 428 {"type":"https://pkg.go.dev/github.com/fencepost/fencepost/httpguard#ProblemMissing","title":"Token required","status":428,"detail":"The request needs a token of the resource, in the field Fencing-Token. Nothing was applied.","resource":"account/7"}
+}
+
+func ExampleError() {
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest("PUT", "/accounts/42", nil)
+	httpguard.Error(w, r, &guard.StaleError{
+		Token: token.Token{Resource: "account/42", Number: 33, Holder: "a"},
+		Mark:  guard.Mark{Number: 34, Holder: "b"},
+	})
+	fmt.Println(w.Code, w.Header().Get("Content-Type"))
+	fmt.Println(strings.Contains(w.Body.String(), "34"))
+	// Output:
+	// 412 application/problem+json
+	// false
+}
+
+func ExampleParse() {
+	toks, err := httpguard.Parse([]string{
+		`179516977481431;r="account/42";h="billing:7:1:c2f1"`,
+		`12;r="job/nightly";h="billing:7:2:90ab"`,
+	})
+	fmt.Println(toks, err)
+
+	_, err = httpguard.Parse([]string{`33;r="account/42"`})
+	fmt.Println(err)
+	// Output:
+	// [account/42#179516977481431 job/nightly#12] <nil>
+	// httpguard: Fencing-Token: member 1: must have the parameter h
+}

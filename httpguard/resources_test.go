@@ -1,0 +1,125 @@
+package httpguard_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/token"
+)
+
+func TestSeveralResources(t *testing.T) {
+	t.Parallel()
+	b, marks := &bank{}, at(t)
+	guarded := httpguard.Middleware{Resources: httpguard.Pattern("account/{from}", "account/{to}"), Store: marks}
+	mux := http.NewServeMux()
+	mux.Handle("/transfers/{from}/{to}", guarded.Wrap(b))
+	s := serve(t, mux, false)
+
+	got := s.do("POST", "/transfers/42/7", line("account/42", 34, "b"))
+	require.Equal(t, http.StatusPreconditionRequired, got.status)
+	require.Equal(t, "account/7", got.problem(t)["resource"])
+	require.EqualValues(t, 33, marks.Mark("account/42").Number, "nothing is admitted before everything is there")
+
+	got = s.do("POST", "/transfers/42/7", line("account/7", 1, "b"), line("account/42", 32, "b"))
+	require.Equal(t, http.StatusPreconditionFailed, got.status)
+	require.Equal(t, "account/42", got.problem(t)["resource"])
+	require.Empty(t, b.written())
+
+	got = s.do("POST", "/transfers/42/7", line("account/7", 1, "b"), line("account/42", 34, "b"))
+	require.Equal(t, http.StatusNoContent, got.status)
+	require.Equal(t, []string{"POST account/42#34 account/7#1"}, b.written())
+}
+
+func TestOtherResourcesTokensArePassedOver(t *testing.T) {
+	t.Parallel()
+	// hazard W10
+	fields := []string{line("job/nightly", 9, "a"), line("account/42", 34, "b")}
+
+	// The naive middleware reads one token, and there are two.
+	naive := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var tok token.Token
+		if err := tok.UnmarshalText([]byte(r.Header.Get(httpguard.Header))); err != nil || tok.Resource != "account/42" {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	})
+	require.Equal(t, http.StatusBadRequest, serve(t, naive, false).do("PUT", "/", fields...).status)
+
+	found := make(chan error, 3)
+	guarded := httpguard.Middleware{Resources: accounts, Store: at(t)}
+	mux := http.NewServeMux()
+	mux.Handle("PUT /accounts/{id}", guarded.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, resource := range []string{"account/42", "job/nightly", "account/7"} {
+			_, err := token.FromContext(r.Context(), resource)
+			found <- err
+		}
+	})))
+	require.Equal(t, http.StatusOK, serve(t, mux, false).do("PUT", "/accounts/42", fields...).status)
+	require.NoError(t, <-found)
+	require.NoError(t, <-found, "carried, though not judged")
+	require.ErrorIs(t, <-found, token.ErrMissing, "never a token of some other resource")
+}
+
+func TestMountedBeforeRouting(t *testing.T) {
+	t.Parallel()
+	// hazard W11
+	b := &bank{}
+	routes := http.NewServeMux()
+	routes.Handle("PUT /accounts/{id}", b)
+
+	// Middleware around the router, as chi's Use mounts it: nothing has been
+	// matched, and every account has one name. The naive function finds that
+	// account 7's writer is stale, because account 42's is further on.
+	var marks guard.Memory
+	naive := httpguard.Middleware{Store: &marks, Resources: func(r *http.Request) ([]string, error) {
+		return []string{"account/" + r.PathValue("id")}, nil
+	}}
+	s := serve(t, naive.Wrap(routes), false)
+	require.Equal(t, http.StatusNoContent, s.do("PUT", "/accounts/42", line("account/", 9, "a")).status)
+	require.Equal(t, http.StatusPreconditionFailed, s.do("PUT", "/accounts/7", line("account/", 8, "b")).status)
+	require.Len(t, b.written(), 1)
+
+	s = serve(t, httpguard.Middleware{Resources: accounts}.Wrap(routes), false)
+	got := s.do("PUT", "/accounts/42", line("account/42", 9, "a"))
+	require.Equal(t, http.StatusInternalServerError, got.status)
+	require.Equal(t, httpguard.ProblemMount, got.problem(t)["type"])
+	require.Contains(t, got.problem(t)["detail"], "around the handler of a route")
+	require.Len(t, b.written(), 1)
+	require.True(t, logged.has(`the path value id is empty`))
+}
+
+func TestResourcesThatAreNotKnown(t *testing.T) {
+	t.Parallel()
+	names := func(names ...string) func(*http.Request) ([]string, error) {
+		return func(*http.Request) ([]string, error) { return names, nil }
+	}
+	fails := func(err error) func(*http.Request) ([]string, error) {
+		return func(*http.Request) ([]string, error) { return nil, err }
+	}
+	for name, test := range map[string]struct {
+		resources func(*http.Request) ([]string, error)
+		put, get  int // with a token; a GET without one never asks
+	}{
+		"no function":                    {nil, 500, 500},
+		"an empty name":                  {names(""), 500, 500},
+		"an empty name behind a good":    {names("account/42", ""), 500, 500},
+		"no names":                       {names(), 500, 204},
+		"an error":                       {fails(context.DeadlineExceeded), 500, 500},
+		"an error that sounds of tokens": {fails(fmt.Errorf("lookup: %w", token.ErrMissing)), 500, 500},
+		"an error that blames the name":  {fails(token.CheckResource("a\n")), 400, 400},
+		"a name that cannot be one":      {names("account/\n"), 400, 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, (&bank{}).mux(httpguard.Middleware{Resources: test.resources}), false)
+			require.Equal(t, test.put, s.do("PUT", "/accounts/42", line("account/42", 9, "a")).status)
+			require.Equal(t, test.get, s.do("GET", "/accounts/42", line("account/42", 9, "a")).status)
+			require.Equal(t, http.StatusNoContent, s.do("GET", "/accounts/42").status)
+		})
+	}
+}
