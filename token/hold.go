@@ -69,18 +69,17 @@ func (l *Locker) hold(ctx context.Context, resource string, try bool, fn func(ct
 	return fn(held.Context())
 }
 
-// end releases the lease and joins what became of it to the work's error.
+// end releases the lease and joins what became of it to the work's error,
+// which stays as it is where nothing happened besides. That a lost lease could
+// not be released says nothing new.
 func (l *Lease) end(ctx context.Context, err error) error {
-	if l.inner {
-		return err
-	}
 	lost := context.Cause(l.ctx)
 	released := l.Release(ctx)
-	switch {
-	case errors.Is(err, ErrLost):
+	if errors.Is(lost, ErrLost) && !errors.Is(err, lost) {
+		err = errors.Join(err, lost)
+	}
+	if released == nil || errors.Is(released, ErrLost) && errors.Is(err, ErrLost) {
 		return err
-	case errors.Is(lost, ErrLost):
-		return errors.Join(err, lost)
 	}
 	return errors.Join(err, released)
 }

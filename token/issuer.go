@@ -14,7 +14,8 @@ import (
 // return soon after ctx is done. Clocks of callers must not matter.
 type Issuer interface {
 	// Acquire grants resource to holder for ttl, or refuses with a
-	// [*HeldError] at once; it must not wait for the resource.
+	// [*HeldError] at once; it must not wait for the resource. A resource or
+	// holder that [New] refuses must be refused with an [*InvalidError].
 	//
 	// The number must be minted inside the decision that grants, be greater
 	// than that of every earlier grant of resource, and be at least the
