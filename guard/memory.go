@@ -20,9 +20,11 @@ type Memory struct {
 	shards [shards]shard
 }
 
+// shard points to its marks, since a map has up to twice the slots that it
+// uses: with a pointer in each, a resource costs a fifth less.
 type shard struct {
 	mu    sync.Mutex
-	marks map[string]Mark
+	marks map[string]*Mark
 }
 
 var _ Store = (*Memory)(nil)
@@ -36,13 +38,17 @@ func (m *Memory) Admit(ctx context.Context, tok token.Token) error {
 	s := &m.shards[maphash.String(seed, tok.Resource)%shards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.marks[tok.Resource].Admits(tok); err != nil {
+	mark, known := s.marks[tok.Resource]
+	if !known {
+		mark = new(Mark)
+	}
+	if err := mark.Admits(tok); err != nil {
 		return err
 	}
-	if s.marks == nil {
-		s.marks = make(map[string]Mark)
+	*mark = Mark{Number: tok.Number, Holder: tok.Holder}
+	if !known {
+		s.put(tok.Resource, mark)
 	}
-	s.marks[tok.Resource] = Mark{Number: tok.Number, Holder: tok.Holder}
 	return nil
 }
 
@@ -51,5 +57,15 @@ func (m *Memory) Mark(resource string) Mark {
 	s := &m.shards[maphash.String(seed, resource)%shards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.marks[resource]
+	if mark, known := s.marks[resource]; known {
+		return *mark
+	}
+	return Mark{}
+}
+
+func (s *shard) put(resource string, mark *Mark) {
+	if s.marks == nil {
+		s.marks = make(map[string]*Mark)
+	}
+	s.marks[resource] = mark
 }
