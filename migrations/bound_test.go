@@ -1,0 +1,58 @@
+package migrations_test
+
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+)
+
+func TestBound(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	ctx := t.Context()
+	limit := func(t *testing.T, tx db) string { return get[string](t, f, tx, "SHOW lock_timeout") }
+	for name, statement := range map[string]string{
+		"admit":   "SELECT fence.admit($1, 6, 'b', $2)",
+		"observe": "SELECT fence.observe($1, 6, 'b', $2)",
+		"mint":    "SELECT fence.mint($1, 'b', $2)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.NoError(t, f.admit(ctx, f.begin(t, pgx.ReadCommitted), t.Name(), 5, "a"))
+			t.Run("ends the wait for older writers", func(t *testing.T) {
+				tx := f.begin(t, pgx.ReadCommitted)
+				savepoint, err := tx.Begin(ctx)
+				require.NoError(t, err)
+				require.Equal(t, "55P03", code(f.exec(ctx, savepoint, statement, "TestBound/"+name, 20)))
+				require.NoError(t, savepoint.Rollback(ctx))
+				require.Equal(t, "0", limit(t, tx))
+			})
+			t.Run("does not lengthen the session's own limit", func(t *testing.T) {
+				tx := f.begin(t, pgx.ReadCommitted)
+				require.NoError(t, f.exec(ctx, tx, "SET LOCAL lock_timeout = '20ms'"))
+				require.Equal(t, "55P03", code(f.exec(ctx, tx, statement, "TestBound/"+name, 3_600_000)))
+			})
+			t.Run("leaves the session's limit as it was", func(t *testing.T) {
+				for _, own := range []string{"0", "20ms", "7s", "2min", "1h", "1d"} {
+					tx := f.begin(t, pgx.ReadCommitted)
+					require.NoError(t, f.exec(ctx, tx, "SET LOCAL lock_timeout = '"+own+"'"))
+					require.NoError(t, f.exec(ctx, tx, statement, t.Name(), 5000))
+					require.Equal(t, own, limit(t, tx))
+					require.NoError(t, tx.Rollback(ctx))
+				}
+			})
+		})
+	}
+	t.Run("does not bound writers of the mark's own token, nor the writes that follow", func(t *testing.T) {
+		t.Parallel()
+		require.NoError(t, f.admit(ctx, f, t.Name(), 5, "a"))
+		newer, peer := f.begin(t, pgx.ReadCommitted), f.begin(t, pgx.ReadCommitted)
+		require.NoError(t, f.admit(ctx, newer, t.Name(), 6, "b"))
+		wait := later(t, func() error { return f.exec(ctx, peer, "SELECT fence.admit($1, 5, 'a', 1)", t.Name()) })
+		f.blocked(t, peer.Conn())
+		require.NoError(t, f.exec(ctx, f, "SELECT pg_sleep(0.05)"))
+		require.NoError(t, newer.Commit(ctx))
+		require.Equal(t, "ZF001", code(wait()))
+	})
+}

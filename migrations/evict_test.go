@@ -1,0 +1,99 @@
+package migrations_test
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+)
+
+// hazard G8
+func TestEvict(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	ctx := t.Context()
+	require.NoError(t, f.exec(ctx, f, "CREATE TABLE fence.ledger (line text)"))
+	evict := func(t *testing.T, number int64) int {
+		t.Helper()
+		return get[int](t, f, f, "SELECT fence.evict($1, $2)", t.Name(), number)
+	}
+	succeed := func(t *testing.T) error {
+		return f.exec(ctx, f, "SELECT fence.admit($1, 6, 'b', 100)", t.Name())
+	}
+	for name, pause := range map[string]func(*testing.T, *pgx.Conn){
+		"a holder who is paused in its transaction": func(*testing.T, *pgx.Conn) {},
+		"a holder who is paused in COPY":            func(t *testing.T, conn *pgx.Conn) { pausedCopy(t, f, conn) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, mark := range []string{"no mark yet", "an older mark"} {
+				t.Run(mark, func(t *testing.T) {
+					if mark == "an older mark" {
+						require.NoError(t, f.admit(ctx, f, t.Name(), 5, "a"))
+					}
+					conn := f.conn(t)
+					require.NoError(t, f.exec(ctx, conn, "BEGIN ISOLATION LEVEL READ COMMITTED"))
+					require.NoError(t, f.admit(ctx, conn, t.Name(), 5, "a"))
+					pause(t, conn)
+
+					require.Equal(t, "55P03", code(succeed(t)), "the twin: who only waits does not get in")
+					require.Equal(t, 1, evict(t, 6))
+					require.Eventually(t, func() bool { return succeed(t) == nil }, patience, time.Millisecond)
+					require.Zero(t, get[int](t, f, f, "SELECT count(*) FROM fence.ledger"), "what the evicted one had written is gone")
+				})
+			}
+		})
+	}
+	t.Run("spares the writers of the mark and of newer ones", func(t *testing.T) {
+		t.Parallel()
+		tx := f.begin(t, pgx.ReadCommitted)
+		require.NoError(t, f.admit(ctx, f, t.Name(), 6, "b"))
+		require.NoError(t, f.admit(ctx, tx, t.Name(), 6, "b"))
+		require.Zero(t, evict(t, 5))
+		require.Zero(t, evict(t, 6))
+		require.NoError(t, tx.Commit(ctx))
+	})
+	t.Run("spares those who wait: they get in", func(t *testing.T) {
+		t.Parallel()
+		conn, waiting := f.conn(t), f.begin(t, pgx.ReadCommitted)
+		require.NoError(t, f.exec(ctx, conn, "BEGIN ISOLATION LEVEL READ COMMITTED"))
+		require.NoError(t, f.admit(ctx, conn, t.Name(), 5, "a"))
+		wait := later(t, func() error { return f.admit(ctx, waiting, t.Name(), 7, "c") })
+		f.blocked(t, waiting.Conn())
+		require.Equal(t, 1, evict(t, 6))
+		require.NoError(t, wait())
+	})
+	t.Run("spares other resources and other schemas", func(t *testing.T) {
+		t.Parallel()
+		other := newFence(t)
+		require.NoError(t, f.admit(ctx, f.begin(t, pgx.ReadCommitted), t.Name()+"/other", 5, "a"))
+		require.NoError(t, other.admit(ctx, other.begin(t, pgx.ReadCommitted), t.Name(), 5, "a"))
+		require.Zero(t, evict(t, 6))
+	})
+	t.Run("spares its own session", func(t *testing.T) {
+		t.Parallel()
+		tx := f.begin(t, pgx.ReadCommitted)
+		require.NoError(t, f.admit(ctx, tx, t.Name(), 5, "a"))
+		require.Zero(t, get[int](t, f, tx, "SELECT fence.evict($1, 6)", t.Name()))
+	})
+}
+
+// pausedCopy leaves conn inside COPY FROM STDIN, where it is active to the
+// server: a limit on idle transactions does not count. It ends with conn.
+func pausedCopy(t *testing.T, f fence, conn *pgx.Conn) {
+	t.Helper()
+	require.NoError(t, f.exec(t.Context(), conn, "INSERT INTO fence.ledger VALUES ('first')"))
+	input, stop := io.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = conn.PgConn().CopyFrom(context.WithoutCancel(t.Context()), input, f.sql("COPY fence.ledger FROM STDIN"))
+	}()
+	t.Cleanup(func() { stop.Close(); <-ended })
+	require.Eventually(t, func() bool {
+		return get[bool](t, f, f, "SELECT state = 'active' AND wait_event = 'ClientRead' FROM pg_stat_activity WHERE pid = $1", conn.PgConn().PID())
+	}, patience, 5*time.Millisecond)
+}

@@ -1,0 +1,56 @@
+package migrations_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	"go.uber.org/goleak"
+	_ "modernc.org/sqlite"
+
+	"github.com/fencepost/fencepost/migrations"
+)
+
+// With envDriver this test binary is another process that migrates.
+const (
+	envDriver = "FENCEPOST_MIGRATE_DRIVER"
+	envURL    = "FENCEPOST_MIGRATE_URL"
+	envSchema = "FENCEPOST_MIGRATE_SCHEMA"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envDriver) == "" {
+		goleak.VerifyTestMain(m)
+		return
+	}
+	if err := migrate(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func migrate() (err error) {
+	set := migrations.Set{Schema: os.Getenv(envSchema)}
+	if os.Getenv(envDriver) == "sqlite" {
+		set.Dialect = migrations.SQLite
+	}
+	db, err := sql.Open(os.Getenv(envDriver), os.Getenv(envURL))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	fmt.Println("ready")
+	// The start signal is the end of the pipe.
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return set.Up(ctx, db)
+}

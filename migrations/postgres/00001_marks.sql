@@ -1,0 +1,60 @@
+-- +goose Up
+
+-- A role of the application needs USAGE on this schema and nothing else. A schema grants nothing to PUBLIC, so the
+-- EXECUTE that PUBLIC has on every function here is worth nothing without it; the functions that write run as their
+-- owner, so no role but the owner needs a right on the tables, and none can lower or delete a mark.
+-- Whoever has USAGE may admit any number: give it to those who may write what is fenced.
+--
+-- CREATE SCHEMA IF NOT EXISTS asks for the right to create schemas even where this one is there already.
+-- +goose StatementBegin
+DO $fencepost$
+BEGIN
+  IF NOT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'fencepost') THEN
+    CREATE SCHEMA "fencepost";
+  END IF;
+END
+$fencepost$;
+-- +goose StatementEnd
+
+-- The highest token admitted for each resource. Rows are never deleted, nor lowered, nor kept together with the data:
+-- a mark that is forgotten admits the stale again. Never UNLOGGED. Names are compared byte by byte. Half of each page
+-- is left free, so that a raise stays on its page and leaves the index alone.
+-- +goose StatementBegin
+CREATE TABLE "fencepost".marks (
+  resource text COLLATE "C" PRIMARY KEY
+    CHECK (octet_length(resource) BETWEEN 1 AND 200 AND resource !~ '[[:cntrl:]]'),
+  number bigint NOT NULL
+    CHECK (number BETWEEN 1 AND 999999999999999),
+  holder text COLLATE "C" NOT NULL
+    CHECK (octet_length(holder) BETWEEN 1 AND 200 AND holder !~ '[[:cntrl:]]')
+) WITH (fillfactor = 50);
+-- +goose StatementEnd
+
+-- The key of a resource's advisory lock: shared for writers of the mark's own token, exclusive for whoever raises it.
+-- The schema is part of it, so that two schemas of one database do not wait for each other.
+-- +goose StatementBegin
+CREATE FUNCTION "fencepost".lock_key(r text) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $fencepost$
+  SELECT pg_catalog.hashtextextended(('fencepost' || '/' || r) COLLATE "C", 9651)
+$fencepost$;
+-- +goose StatementEnd
+
+-- The number of a resource's mark, 0 where nobody was admitted yet.
+-- +goose StatementBegin
+CREATE FUNCTION "fencepost".mark_number(r text) RETURNS bigint LANGUAGE sql STABLE
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fencepost$
+  SELECT coalesce((SELECT m.number FROM "fencepost".marks m WHERE m.resource = r), 0);
+$fencepost$;
+-- +goose StatementEnd
+
+-- +goose Down
+
+-- The schema stays: its rights are the administrator's work, and goose's own table may live in it.
+-- +goose StatementBegin
+DO $fencepost$
+BEGIN
+  DROP FUNCTION "fencepost".mark_number(text);
+  DROP FUNCTION "fencepost".lock_key(text);
+  DROP TABLE "fencepost".marks;
+END
+$fencepost$;
+-- +goose StatementEnd

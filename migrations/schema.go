@@ -1,0 +1,70 @@
+package migrations
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// schema is the name of a PostgreSQL schema, as it is, unquoted.
+type schema string
+
+// newSchema returns the schema called name, or "fencepost" if name is empty.
+// Control characters and slashes are refused because keys of locks and lines
+// of settings are made as "schema/resource".
+func newSchema(name string) (schema, error) {
+	rule := ""
+	switch {
+	case name == "":
+		return "fencepost", nil
+	case strings.TrimSpace(name) == "":
+		rule = "must not be blank"
+	case len(name) > 63:
+		rule = "must be at most 63 bytes, or PostgreSQL would cut it"
+	case !utf8.ValidString(name):
+		rule = "must be UTF-8"
+	case strings.ContainsFunc(name, unicode.IsControl):
+		rule = "must not contain control characters"
+	case strings.Contains(name, "/"):
+		rule = "must not contain a slash"
+	default:
+		return schema(name), nil
+	}
+	return "", fmt.Errorf("migrations: schema %q %s", name, rule)
+}
+
+// ident returns the name as a quoted identifier.
+func (s schema) ident() string {
+	return `"` + strings.ReplaceAll(string(s), `"`, `""`) + `"`
+}
+
+// literal returns the name as a string constant, one that means the same
+// whether standard_conforming_strings is on or off.
+func (s schema) literal() string {
+	quoted := "'" + strings.ReplaceAll(string(s), "'", "''") + "'"
+	if strings.Contains(quoted, `\`) {
+		return " E" + strings.ReplaceAll(quoted, `\`, `\\`)
+	}
+	return quoted
+}
+
+// tag returns a dollar quote that does not occur in the name: the name stands
+// inside function bodies.
+func (s schema) tag() string {
+	tag := "$fencepost$"
+	for i := 1; strings.Contains(string(s), tag); i++ {
+		tag = fmt.Sprintf("$fencepost%d$", i)
+	}
+	return tag
+}
+
+// put returns the text of a migration with the name where "fencepost" stands.
+// The files write it in these three forms, and nowhere else.
+func (s schema) put(text string) string {
+	return strings.NewReplacer(
+		`"fencepost"`, s.ident(),
+		`'fencepost'`, s.literal(),
+		`$fencepost$`, s.tag(),
+	).Replace(text)
+}
