@@ -1,0 +1,122 @@
+package pgtoken_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/migrations"
+	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/pgtoken"
+)
+
+func TestErrorsLeaveThePoolUsable(t *testing.T) {
+	t.Parallel()
+	pool, schema := testenv.Postgres(t)
+	single := connect(t, one)
+	iss := &pgtoken.Issuer{DB: single, Schema: schema}
+	cycle(t, iss, "a")
+	process := func() int { return query[int](t, single, "SELECT pg_backend_pid()") }
+	before := process()
+
+	t.Run("after numbers are exhausted", func(t *testing.T) {
+		full := "UPDATE " + in(schema, "leases") + " SET number = $1"
+		exec(t, pool, full, token.MaxNumber)
+		for range 3 {
+			_, err := iss.Acquire(t.Context(), resource, "b", long)
+			require.ErrorIs(t, err, token.ErrExhausted)
+			require.ErrorContains(t, err, "pgtoken: acquire account/42")
+		}
+		require.Equal(t, before, process(), "the connection is the same")
+		exec(t, pool, full, 1)
+		cycle(t, iss, "c")
+	})
+	t.Run("after a refusal and a loss", func(t *testing.T) {
+		tok := acquire(t, iss, "d")
+		_, err := iss.Acquire(t.Context(), resource, "e", long)
+		require.ErrorIs(t, err, token.ErrHeld)
+		require.NoError(t, iss.Release(t.Context(), tok))
+		require.ErrorIs(t, iss.Release(t.Context(), tok), token.ErrLost)
+		require.Equal(t, before, process(), "the connection is the same")
+	})
+	t.Run("after a context that ended", func(t *testing.T) {
+		unlock := lockLease(t, pool, schema)
+		defer unlock()
+		cause := errors.New("the caller has gone")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		failed := make(chan error, 1)
+		go func() {
+			_, err := iss.Acquire(ctx, resource, "f", long)
+			failed <- err
+		}()
+		awaitWaiters(t, pool, schema, 1)
+		cancel(cause)
+		require.ErrorIs(t, <-failed, cause)
+		unlock()
+		require.ErrorIs(t, iss.Release(ctx, token.Token{Resource: resource, Number: 1, Holder: "f"}), cause)
+		// The server may grant f what it asked for, or see that it has gone.
+		require.NoError(t, iss.Release(t.Context(), acquire(t, iss, "f")))
+	})
+}
+
+// hazard G13
+func TestSchemaOfAnyName(t *testing.T) {
+	t.Parallel()
+	pool, _ := testenv.Postgres(t)
+	db := stdlib.OpenDBFromPool(pool)
+	defer db.Close()
+	schema := `F"; DROP TABLE 'x' --{schema}$1 ` + time.Now().Format(time.RFC3339Nano)
+	defer exec(t, pool, "DROP SCHEMA "+pgx.Identifier{schema}.Sanitize()+" CASCADE")
+	require.NoError(t, migrations.Set{Schema: schema}.Up(t.Context(), db))
+	iss := &pgtoken.Issuer{DB: pool, Schema: schema}
+	first := cycle(t, iss, "a")
+	require.Greater(t, cycle(t, iss, "b").Number, first.Number)
+}
+
+func TestWhatCannotWorkIsRefused(t *testing.T) {
+	t.Parallel()
+	pool, schema := testenv.Postgres(t)
+	_, err := (&pgtoken.Issuer{}).Acquire(t.Context(), resource, "a", long)
+	require.ErrorContains(t, err, "pgtoken: acquire account/42: Issuer has no DB")
+
+	iss := &pgtoken.Issuer{DB: pool, Schema: schema}
+	tok := acquire(t, iss, "a")
+	for _, ttl := range []time.Duration{0, -time.Second, 999} {
+		_, err = iss.Acquire(t.Context(), resource, "a", ttl)
+		require.ErrorContains(t, err, "pgtoken: ttl")
+		_, err = iss.Renew(t.Context(), tok, ttl)
+		require.ErrorContains(t, err, "pgtoken: ttl")
+	}
+	_, err = iss.Acquire(t.Context(), "", "a", long)
+	require.ErrorIs(t, err, token.ErrInvalid)
+	_, err = iss.Acquire(t.Context(), resource, "a\x00", long)
+	require.ErrorIs(t, err, token.ErrInvalid)
+
+	var server *pgconn.PgError
+	_, err = (&pgtoken.Issuer{DB: pool, Schema: schema + "_missing"}).Acquire(t.Context(), resource, "a", long)
+	require.ErrorAs(t, err, &server)
+	require.Equal(t, "3F000", server.Code, "the migrations have not run")
+}
+
+func TestHeldErrorTellsHolderAndTime(t *testing.T) {
+	t.Parallel()
+	pool, schema := testenv.Postgres(t)
+	iss := &pgtoken.Issuer{DB: pool, Schema: schema}
+	const ttl = 100 * 24 * time.Hour // an interval with days
+	_, err := iss.Acquire(t.Context(), resource, "a", ttl)
+	require.NoError(t, err)
+	_, err = iss.Acquire(t.Context(), resource, "b", long)
+	var held *token.HeldError
+	require.ErrorAs(t, err, &held)
+	require.Equal(t, resource, held.Resource)
+	require.Equal(t, "a", held.Holder)
+	require.LessOrEqual(t, held.Remaining, ttl)
+	require.Greater(t, held.Remaining, ttl-time.Hour)
+}

@@ -1,0 +1,52 @@
+package redistoken_test
+
+import (
+	"hash/crc32"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/token"
+)
+
+const resource = "account/42"
+
+// long outlasts every test that does not wait for a lease to expire.
+const long = 10 * time.Minute
+
+func lockKey(prefix, resource string) string { return base(prefix, resource) + "lock:" + resource }
+
+func counterKey(prefix, resource string) string { return base(prefix, resource) + "counter" }
+
+func base(prefix, resource string) string {
+	return prefix + ":{" + strconv.Itoa(int(crc32.ChecksumIEEE([]byte(resource))%256)) + "}:"
+}
+
+func acquire(t *testing.T, iss token.Issuer, holder string) token.Token {
+	t.Helper()
+	grant, err := iss.Acquire(t.Context(), resource, holder, long)
+	require.NoError(t, err)
+	require.NoError(t, grant.Token.Check())
+	return grant.Token
+}
+
+// cycle acquires and releases.
+func cycle(t *testing.T, iss token.Issuer, holder string) token.Token {
+	t.Helper()
+	tok := acquire(t, iss, holder)
+	require.NoError(t, iss.Release(t.Context(), tok))
+	return tok
+}
+
+func run(t *testing.T, client *redis.Client, script string, keys []string, args ...any) any {
+	t.Helper()
+	reply, err := redis.NewScript(script).Run(t.Context(), client, keys, args...).Result()
+	require.NoError(t, err)
+	return reply
+}
+
+// clock is the floor of all numbers now.
+func clock() int64 { return time.Now().UnixMicro() / 10 }
