@@ -1,0 +1,90 @@
+// Command fencepost shows what a paused lock holder does to a row, and what a
+// guard does about it:
+//
+//	fencepost simulate              with embedded servers, in a few seconds
+//	fencepost simulate --help       with your own servers
+//
+// # Exit status
+//
+//	0    the guard accepted nothing stale, and without it updates were lost
+//	1    one of the two is not so
+//	2    nothing is known: bad flags, a server that does not answer, a run that broke
+//	130  interrupted (128 and the signal's number); everything has been removed
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+type cli struct {
+	Simulate simulateCmd `cmd:"" help:"Stop a lock holder past its lease, and see what its late write does."`
+	Version  versionCmd  `cmd:"" help:"Print the version."`
+	Writer   writerCmd   `cmd:"" hidden:"" help:"One writer of a simulation; started by it."`
+}
+
+func main() {
+	// A reader that has gone away is an error of a write, not the end of a
+	// program that has things to remove.
+	signal.Ignore(syscall.SIGPIPE)
+	os.Exit(run(os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+}
+
+// streams are the standard ones.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// run returns the exit status.
+func run(args []string, std streams) int {
+	parser, err := kong.New(&cli{}, kong.Name("fencepost"), kong.Writers(std.out, std.err), kong.Bind(std),
+		kong.Description("Fencepost refuses writes from a lock holder that no longer holds the lock."),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 90}))
+	if err != nil {
+		return status(err, std.err)
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		return status(fmt.Errorf("%w (see fencepost --help)", err), std.err)
+	}
+	return status(command.Run(), std.err)
+}
+
+// errVerdict has been told already, by the verdict.
+var errVerdict = errors.New("fencepost: the simulation did not come out as it should")
+
+// status says on one line what went wrong.
+func status(err error, out io.Writer) int {
+	var stopped *interruptedError
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errVerdict):
+		return 1
+	}
+	fmt.Fprintln(out, "fencepost:", oneLine(err))
+	if errors.As(err, &stopped) {
+		return stopped.status()
+	}
+	return 2
+}
+
+// oneLine leaves out what an error says again, as after a second try.
+func oneLine(err error) string {
+	var lines []string
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimSpace(line); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
+}

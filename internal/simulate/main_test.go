@@ -1,0 +1,30 @@
+package simulate_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/fencepost/fencepost/internal/simulate"
+)
+
+// asWriter turns this test binary into a writer's process.
+const asWriter = "FENCEPOST_SIMULATE_TEST_WRITER"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(asWriter) {
+	case "":
+		os.Setenv(asWriter, "writer")
+		goleak.VerifyTestMain(m)
+	case "writer":
+		if err := simulate.Serve(context.Background(), os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	default:
+		os.Exit(stopping(os.Getenv(asWriter)))
+	}
+}
