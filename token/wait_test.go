@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/token"
@@ -26,7 +27,7 @@ func TestAcquireWaitsForTheRelease(t *testing.T) {
 		var released time.Time
 		time.AfterFunc(10*time.Minute, func() {
 			released = time.Now()
-			first.Release(t.Context())
+			assert.NoError(t, first.Release(t.Context()))
 		})
 		next, err := (&token.Locker{Issuer: &w}).Acquire(t.Context(), account)
 		require.NoError(t, err)

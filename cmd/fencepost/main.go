@@ -23,6 +23,7 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	"github.com/redis/go-redis/v9"
 )
 
 type cli struct {
@@ -35,6 +36,7 @@ func main() {
 	// A reader that has gone away is an error of a write, not the end of a
 	// program that has things to remove.
 	signal.Ignore(syscall.SIGPIPE)
+	redis.SetLogger(silence{})
 	os.Exit(run(os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
 }
 

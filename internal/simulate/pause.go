@@ -9,13 +9,13 @@ import (
 type Pause int
 
 const (
-	// SelfStopped: A stops itself with SIGSTOP, sent to its own thread, so that
+	// SelfStopped means that A stops itself with SIGSTOP, sent to its own thread, so that
 	// not one instruction more runs before the whole process stands. Linux.
 	SelfStopped Pause = iota + 1
-	// StoppedByParent: A waits for a byte, and is stopped with SIGSTOP while it
+	// StoppedByParent means that A waits for a byte, and is stopped with SIGSTOP while it
 	// waits. Where threads cannot be signalled.
 	StoppedByParent
-	// InProcess: A waits for a byte and renews no lease meanwhile. The process
+	// InProcess means that A waits for a byte and renews no lease meanwhile. The process
 	// itself runs on. Where there is no SIGSTOP.
 	InProcess
 )

@@ -49,7 +49,7 @@ func (s *simulation) step(ctx context.Context, r *Round, do func(context.Context
 }
 
 func (s *simulation) stopA(ctx context.Context, r *Round) error {
-	if _, err := s.order(ctx, r, s.a, amountA, Pauses); err != nil {
+	if err := s.order(ctx, r, s.a, amountA, Pauses); err != nil {
 		return err
 	}
 	if err := s.a.suspend(ctx); err != nil {
@@ -60,7 +60,7 @@ func (s *simulation) stopA(ctx context.Context, r *Round) error {
 }
 
 func (s *simulation) sendB(ctx context.Context, r *Round) error {
-	if _, err := s.order(ctx, r, s.b, amountB, Accepted); err != nil {
+	if err := s.order(ctx, r, s.b, amountB, Accepted); err != nil {
 		return err
 	}
 	row, err := s.servers.store.read(ctx, r.Resource)

@@ -101,12 +101,13 @@ func (s *simulation) ways(ctx context.Context) (*Report, error) {
 }
 
 // order sends p to work and waits for what is to come of it.
-func (s *simulation) order(ctx context.Context, r *Round, p *process, amount int64, expected Kind) (Event, error) {
+func (s *simulation) order(ctx context.Context, r *Round, p *process, amount int64, expected Kind) error {
 	err := p.send(order{Way: r.Way, Resource: r.Resource, Amount: amount, Stop: p == s.a})
 	if err != nil {
-		return Event{}, err
+		return err
 	}
-	return s.until(ctx, r, p, expected)
+	_, err = s.until(ctx, r, p, expected)
+	return err
 }
 
 // until notes p's events up to an expected one. An answer that was not expected

@@ -17,7 +17,7 @@ import (
 
 // Serve is a writer's process: it reads the setup and then orders from in, and
 // reports to out, until in ends.
-func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+func Serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	w := &writer{orders: json.NewDecoder(in), events: json.NewEncoder(out)}
 	if err := w.orders.Decode(&w.setup); err != nil {
 		return fmt.Errorf("simulate: no setup: %w", err)
@@ -25,7 +25,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err := w.connect(ctx); err != nil {
 		return err
 	}
-	defer w.close()
+	defer func() { err = errors.Join(err, w.close()) }()
 	w.say(Event{Kind: Ready})
 	for {
 		var o order
@@ -59,10 +59,7 @@ func (w *writer) connect(ctx context.Context) (err error) {
 	return err
 }
 
-func (w *writer) close() {
-	w.store.close()
-	w.redis.Close()
-}
+func (w *writer) close() error { return errors.Join(w.store.close(), w.redis.Close()) }
 
 // say reports e. Whom it does not reach any more, the end of the orders does.
 func (w *writer) say(e Event) {

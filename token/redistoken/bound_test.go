@@ -68,7 +68,7 @@ func TestPlainCallOutlivesItsContext(t *testing.T) {
 		case <-time.After(2 * time.Second):
 		}
 		require.NoError(t, client.Close())
-		<-answer
+		require.Error(t, <-answer)
 	}
 }
 

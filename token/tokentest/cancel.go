@@ -28,7 +28,7 @@ func cancelledRenew(p *probe) {
 		_, err := p.iss.Renew(ctx, tok, long)
 		return err
 	})
-	p.held("a", long)
+	p.held("a")
 	p.renewed(tok, long)
 }
 

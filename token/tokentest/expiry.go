@@ -13,7 +13,7 @@ func expiryPassesOn(p *probe) {
 	p.granted("a", short)
 	p.awaited("b", short)
 	p.awaited("c", long)
-	p.held("c", long)
+	p.held("c")
 }
 
 func untilCountsTheTTL(p *probe) {

@@ -13,7 +13,7 @@ var holderRules = []rule{
 
 func heldIsRefused(p *probe) {
 	p.granted("a", long)
-	p.held("a", long)
+	p.held("a")
 }
 
 func refusalsChangeNothing(p *probe) {
@@ -21,7 +21,7 @@ func refusalsChangeNothing(p *probe) {
 	for range 3 {
 		p.refused("b", longer)
 	}
-	p.held("a", long)
+	p.held("a")
 	p.renewed(tok, long)
 	p.notReleased(token.Token{Resource: p.resource, Number: tok.Number, Holder: "b"})
 	p.released(tok)
@@ -63,7 +63,7 @@ func renewComparesWhole(p *probe) {
 	for _, pair := range alike {
 		tok := p.granted(pair[0], long).Token
 		p.notRenewed(token.Token{Resource: p.resource, Number: tok.Number, Holder: pair[1]})
-		p.held(pair[0], long)
+		p.held(pair[0])
 		p.released(tok)
 	}
 }
@@ -73,7 +73,7 @@ func releaseComparesWhole(p *probe) {
 	for _, pair := range alike {
 		tok := p.granted(pair[0], long).Token
 		p.notReleased(token.Token{Resource: p.resource, Number: tok.Number, Holder: pair[1]})
-		p.held(pair[0], long)
+		p.held(pair[0])
 		p.released(tok)
 	}
 }

@@ -17,7 +17,7 @@ func releaseFrees(p *probe) {
 func onlyTheHolderReleases(p *probe) {
 	tok := p.granted("a", long).Token
 	p.notReleased(token.Token{Resource: p.resource, Number: tok.Number, Holder: "b"})
-	p.held("a", long)
+	p.held("a")
 	p.renewed(tok, long)
 }
 
@@ -41,6 +41,6 @@ func releaseOfNothing(p *probe) {
 	next := p.granted("c", long).Token
 	p.notReleased(tok)
 	p.notReleased(expired)
-	p.held("c", long)
+	p.held("c")
 	p.renewed(next, long)
 }

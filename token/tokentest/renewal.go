@@ -19,7 +19,7 @@ var renewalRules = []rule{
 func renewingProlongs(p *probe) {
 	ttl := p.renewedInTime(long)
 	p.outlast(ttl)
-	p.held("a", long)
+	p.held("a")
 }
 
 // renewedInTime acquires as "a" and renews for next, with a first ttl that is
@@ -47,7 +47,7 @@ func onlyTheHolderRenews(p *probe) {
 	tok := p.granted("a", long).Token
 	p.notRenewed(token.Token{Resource: p.resource, Number: tok.Number, Holder: "b"})
 	p.notRenewed(token.Token{Resource: p.resource, Number: tok.Number + 1, Holder: "b"})
-	p.held("a", long)
+	p.held("a")
 	p.renewed(tok, long)
 }
 
@@ -78,7 +78,7 @@ func renewalAfterSuccessor(p *probe) {
 	tok := p.granted("a", short).Token
 	next := p.awaited("b", long).Token
 	p.notRenewed(tok)
-	p.held("b", long)
+	p.held("b")
 	p.released(next)
 	p.notRenewed(tok)
 	p.free()

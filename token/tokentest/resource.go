@@ -22,8 +22,8 @@ func resourcesAreIndependent(p *probe) {
 	one.notRenewed(first)
 	one.granted("b", long)
 	two.renewed(second, long)
-	two.held("a", long)
-	part.held("c", long)
+	two.held("a")
+	part.held("c")
 }
 
 // names are valid, pairwise different, and awkward for somebody: for text that
@@ -45,7 +45,7 @@ func namesAreKept(p *probe) {
 	}
 	for i, name := range all {
 		at := p.at(p.resource + "/" + name)
-		at.held(name, long)
+		at.held(name)
 		at.renewed(toks[i], long)
 		at.released(toks[i])
 		at.free()

@@ -7,8 +7,8 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// held looks on: holder must have the resource, for at most ttl.
-func (p *probe) held(holder string, ttl time.Duration) {
+// held looks on: holder must have the resource, for at most a long ttl.
+func (p *probe) held(holder string) {
 	held := p.refused(onlooker, long)
 	switch {
 	case p.err != nil:
@@ -16,8 +16,8 @@ func (p *probe) held(holder string, ttl time.Duration) {
 		p.failf("HeldError.Resource is %q, want %q", held.Resource, p.resource)
 	case held.Holder != "" && held.Holder != holder:
 		p.failf("HeldError.Holder is %q, want %q", held.Holder, holder)
-	case held.Remaining <= 0 || held.Remaining > ttl:
-		p.failf("HeldError.Remaining is %s, want more than 0 and at most %s", held.Remaining, ttl)
+	case held.Remaining <= 0 || held.Remaining > long:
+		p.failf("HeldError.Remaining is %s, want more than 0 and at most %s", held.Remaining, long)
 	}
 }
 

@@ -1,0 +1,44 @@
+# Fencepost's commands. `make` alone lists them.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup test containers test-oldest test-newest lint vet-os fuzz simulate
+
+FUZZTIME ?= 30s
+GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## get what the tests need: modules, PostgreSQL, Redis, a C compiler for -race
+	@scripts/setup
+
+test: ## test every module that needs no Docker, with -race; installs nothing
+	@scripts/test -race
+
+containers: ## the container path: its own module's tests, then all others on servers in containers
+	go test -C simulations/containers -count=1 ./...
+	go run -C simulations/containers . -- scripts/test
+
+test-oldest: ## test each module with the versions of its own go.mod, the oldest that work
+	@GOWORK=off scripts/test -race
+
+test-newest: ## test the root module with the newest drivers; changes nothing in the tree
+	@scripts/test-newest
+
+lint: ## run golangci-lint over every module, and shellcheck
+	@set -e; for module in $$(scripts/modules); do \
+		echo "lint $$module"; (cd $$module && go run $(GOLANGCI) run ./...); \
+	done
+	@if command -v shellcheck >/dev/null; then shellcheck .ci/run scripts/* internal/testenv/*.sh; \
+	else echo 'lint: shellcheck is not installed: the scripts were not checked'; fi
+
+vet-os: ## go vet every module for macOS and Windows
+	@set -e; for module in $$(scripts/modules); do for os in darwin windows; do \
+		echo "vet $$module for $$os"; GOOS=$$os go vet -C $$module ./...; \
+	done; done
+
+fuzz: ## run each fuzz test for FUZZTIME (30s)
+	@scripts/fuzz $(FUZZTIME)
+
+simulate: ## watch a paused writer being refused; ARGS="--rounds 3" passes flags
+	go run ./cmd/fencepost simulate $(ARGS)
