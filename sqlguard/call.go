@@ -1,0 +1,74 @@
+package sqlguard
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/token"
+)
+
+// call is one use of a Guard: what is admitted, where, and how.
+type call struct {
+	*Guard
+	db    DB
+	stmts *statements
+	toks  []token.Token // in the order in which they are admitted
+	admit admission
+}
+
+// admission is the statement that admits one token, and how its answer is
+// read. The error is the server's or the connection's.
+type admission struct {
+	sql  string
+	args func(tok token.Token) []any
+	read func(ctx context.Context, br pgx.BatchResults, tok token.Token) error
+}
+
+// call finds the tokens of the resources. Observe-only mode goes on without
+// those that are missing.
+func (g *Guard) call(ctx context.Context, db DB, resources ...string) (*call, error) {
+	if err := check(db); err != nil {
+		return nil, err
+	}
+	c := &call{Guard: g, db: db, stmts: statementsOf(g.Schema), toks: make([]token.Token, 0, len(resources))}
+	for _, resource := range resources {
+		tok, err := token.FromContext(ctx, resource)
+		if err == nil {
+			c.toks = append(c.toks, tok)
+		} else if err = g.Observer.Judge(ctx, err, g.DangerouslyObserve); err != nil {
+			return nil, withLoss(ctx, err)
+		}
+	}
+	return c, nil
+}
+
+// by has the call admit with the statement, or observe.
+func (c *call) by(sql string) *call {
+	c.admit = admission{sql: sql, args: c.args, read: execute}
+	if c.DangerouslyObserve {
+		c.admit = admission{sql: c.stmts.observe, args: c.args, read: c.observe}
+	}
+	return c
+}
+
+func (c *call) args(tok token.Token) []any {
+	return []any{tok.Resource, tok.Number, tok.Holder, c.bound()}
+}
+
+func execute(_ context.Context, br pgx.BatchResults, _ token.Token) error {
+	_, err := br.Exec()
+	return err
+}
+
+// sorted returns the names once each and in bytewise order: two callers that
+// admit the same resources never wait for each other in a circle.
+func sorted(resources []string) ([]string, error) {
+	if len(resources) == 0 {
+		return nil, errNoResources
+	}
+	names := slices.Clone(resources)
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}

@@ -1,0 +1,87 @@
+package sqlguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/token"
+)
+
+const (
+	// grace is how long a COMMIT may take once nobody waits for it, or the
+	// lease behind it is over.
+	grace = 30 * time.Second
+	// goodbye bounds a ROLLBACK. The server rolls back without it too, when
+	// the connection is closed.
+	goodbye = 5 * time.Second
+)
+
+// detached returns a context for what has to be finished although ctx ends.
+func detached(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), d)
+}
+
+// steady returns a context for a packet that contains its own COMMIT. It ends
+// with ctx, but not at once where only the lease is over: the mark decides
+// about that packet, while cutting it off would leave an unknown outcome.
+//
+//  1. the packet is on its way, the server commits
+//  2. the lease is lost, its context ends
+//  3. the connection is cut, and the reply "COMMIT" is never read
+func steady(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Done() == nil {
+		return ctx, func() {}
+	}
+	inner, release := context.WithoutCancel(ctx), context.CancelFunc(func() {})
+	deadline, dated := ctx.Deadline()
+	if dated {
+		inner, release = context.WithDeadline(inner, deadline)
+	}
+	inner, cancel := context.WithCancelCause(inner)
+	stop := context.AfterFunc(ctx, func() {
+		cause := context.Cause(ctx)
+		switch {
+		case dated && ctx.Err() == context.DeadlineExceeded: // inner's own says so too, as a deadline
+		case leaseOver(cause):
+			timer := time.AfterFunc(grace, func() { cancel(cause) })
+			context.AfterFunc(inner, func() { timer.Stop() })
+		default:
+			cancel(cause)
+		}
+	})
+	return inner, func() { stop(); cancel(nil); release() }
+}
+
+func leaseOver(cause error) bool {
+	return errors.Is(cause, token.ErrLost) || errors.Is(cause, token.ErrReleased)
+}
+
+// ended returns an error where ctx is over, for whatever reason.
+func ended(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return withLoss(ctx, fmt.Errorf("sqlguard: nothing was sent: %w", err))
+	}
+	return nil
+}
+
+// withLoss joins the loss of the lease to the error it may explain.
+func withLoss(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	if err == nil || !errors.Is(cause, token.ErrLost) || errors.Is(err, token.ErrLost) {
+		return err
+	}
+	return errors.Join(err, cause)
+}
+
+// rollback also gives a pool its connection back. It does nothing after the
+// transaction has ended. Its error is of no use: the connection is closed
+// then, and the server rolls back.
+func rollback(ctx context.Context, tx pgx.Tx) {
+	ctx, cancel := detached(ctx, goodbye)
+	defer cancel()
+	_ = tx.Rollback(ctx)
+}

@@ -1,0 +1,19 @@
+package sqlguard_test
+
+import (
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/sqlguard"
+)
+
+// Incorrect: what is read outside of fn is read before the token is admitted.
+// An older holder's last write may come between, and is then overwritten.
+// Read inside fn, or claim first.
+func ExampleUpdate_incorrect() {
+	var balance int
+	_ = pool.QueryRow(ctx, "SELECT balance FROM accounts WHERE id = 42").Scan(&balance)
+	_ = sqlguard.Update(ctx, pool, "account/42", func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "UPDATE accounts SET balance = $1 WHERE id = 42", balance-50)
+		return err
+	})
+}

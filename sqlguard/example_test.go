@@ -1,0 +1,80 @@
+package sqlguard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/token"
+)
+
+var (
+	ctx    context.Context
+	pool   *pgxpool.Pool
+	issuer token.Issuer
+)
+
+// A read-modify-write: nobody with an older token writes after the read, and
+// nobody with a newer one before the commit.
+func ExampleUpdate() {
+	err := sqlguard.Update(ctx, pool, "account/42", func(tx pgx.Tx) error {
+		var balance int
+		if err := tx.QueryRow(ctx, "SELECT balance FROM accounts WHERE id = 42").Scan(&balance); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "UPDATE accounts SET balance = $1 WHERE id = 42", balance-50)
+		return err
+	})
+	switch {
+	case errors.Is(err, guard.ErrStale):
+		fmt.Println("the lock has passed on, nothing was written")
+	case errors.Is(err, guard.ErrRetryable):
+		fmt.Println("run it again")
+	case errors.Is(err, guard.ErrUnknown):
+		fmt.Println("read account 42 to find out")
+	}
+}
+
+// A repository that takes what sqlc calls a DBTX is guarded without a change.
+// Under a lock that claims, its reads are safe as well.
+func ExampleGuard_On() {
+	g := &sqlguard.Guard{DB: pool}
+	locker := token.Locker{Issuer: issuer, Claim: g.Admit}
+	err := locker.Hold(ctx, "account/42", func(ctx context.Context) error {
+		_, err := g.On("account/42").Exec(ctx, "UPDATE accounts SET balance = balance - $1 WHERE id = $2", 50, 42)
+		return err
+	})
+	fmt.Println(err)
+}
+
+// In a transaction that is open already, as its first statement.
+func ExampleGuard_Join() {
+	g := &sqlguard.Guard{DB: pool}
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if err := g.Join(ctx, tx, "account/42", "account/43"); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "UPDATE accounts SET balance = balance - 50 WHERE id = 42")
+		return err
+	})
+	fmt.Println(err)
+}
+
+// With a lock of your own, draw the number right after you have acquired it.
+func ExampleMint() {
+	// if err := yourLock.Acquire(ctx) ...
+	tok, err := sqlguard.Mint(ctx, pool, "account/42", "worker-7:attempt-1")
+	if err != nil {
+		return
+	}
+	err = sqlguard.Update(token.NewContext(ctx, tok), pool, "account/42", func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, "UPDATE accounts SET balance = balance - 50 WHERE id = 42")
+		return err
+	})
+	fmt.Println(err)
+}

@@ -1,0 +1,177 @@
+package sqlguard_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/token"
+)
+
+// doors are all ways through a guard, as one call each that writes the name.
+func doors(e *env, g *sqlguard.Guard) map[string]func(ctx context.Context, writer string) error {
+	set := e.sql("UPDATE accounts SET writer = $1 WHERE id = 42")
+	return map[string]func(ctx context.Context, writer string) error{
+		"Update": func(ctx context.Context, writer string) error {
+			return g.Update(ctx, resource, e.write(ctx, writer))
+		},
+		"UpdateAll": func(ctx context.Context, writer string) error {
+			return g.UpdateAll(ctx, []string{resource, resource}, e.write(ctx, writer))
+		},
+		"On.Exec": func(ctx context.Context, writer string) error {
+			_, err := g.On(resource).Exec(ctx, set, writer)
+			return err
+		},
+		"On.Query": func(ctx context.Context, writer string) error {
+			rows, err := g.On(resource).Query(ctx, set+" RETURNING id", writer)
+			if err != nil {
+				return err
+			}
+			_, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+			return err
+		},
+		"On.QueryRow": func(ctx context.Context, writer string) error {
+			var id int64
+			return g.On(resource).QueryRow(ctx, set+" RETURNING id", writer).Scan(&id)
+		},
+		"On.SendBatch": func(ctx context.Context, writer string) error {
+			b := &pgx.Batch{}
+			b.Queue(set, "nobody")
+			b.Queue(set, writer)
+			return g.On(resource).SendBatch(ctx, b).Close()
+		},
+		"On.CopyFrom": func(ctx context.Context, writer string) error {
+			_, err := g.On(resource).Exec(ctx, e.sql("DELETE FROM accounts WHERE id = 42"))
+			if err != nil {
+				return err
+			}
+			_, err = g.On(resource).CopyFrom(ctx, pgx.Identifier{e.schema, "accounts"}, []string{"id", "writer"},
+				pgx.CopyFromRows([][]any{{int64(42), writer}}))
+			return err
+		},
+		"Admit, then write": func(ctx context.Context, writer string) error {
+			tok, err := token.FromContext(ctx, resource)
+			if err != nil {
+				return err
+			}
+			if err := g.Admit(ctx, tok); err != nil {
+				return err
+			}
+			_, err = g.On(resource).Exec(ctx, set, writer)
+			return err
+		},
+		"Join": func(ctx context.Context, writer string) error {
+			return pgx.BeginFunc(ctx, g.DB.(beginner), func(tx pgx.Tx) error {
+				if err := g.Join(ctx, tx, resource); err != nil {
+					return err
+				}
+				return e.write(ctx, writer)(tx)
+			})
+		},
+	}
+}
+
+type beginner interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+}
+
+func TestEveryDoorInEveryMode(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes {
+		t.Run("in mode "+mode.String(), func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			pool, w := wired(t, 1, inMode(mode))
+			conn, err := pool.Acquire(t.Context())
+			require.NoError(t, err)
+			plain := conn.Conn()
+			for name, door := range doors(e, e.with(func(g *sqlguard.Guard) { g.DB = plain })) {
+				t.Run(name+" on a connection", func(t *testing.T) { through(t, e, door) })
+			}
+			for name, door := range doors(e, e.with(func(g *sqlguard.Guard) { g.DB = conn })) {
+				t.Run(name+" on a pool's connection", func(t *testing.T) { through(t, e, door) })
+			}
+			conn.Release()
+			for name, door := range doors(e, e.with(func(g *sqlguard.Guard) { g.DB = pool })) {
+				t.Run(name+" on a pool", func(t *testing.T) { through(t, e, door) })
+			}
+			require.Equal(t, int64(1), w.dials.Load(), "no refusal costs a connection")
+		})
+	}
+}
+
+// through tries a door with a token, its successor, and the token again.
+func through(t *testing.T, e *env, door func(context.Context, string) error) {
+	e.exec("DELETE FROM marks")
+	e.exec("INSERT INTO accounts (id) VALUES (42) ON CONFLICT DO NOTHING")
+	ctx := e.ctx(33)
+	require.NoError(t, door(ctx, "33"))
+	require.Equal(t, "33", e.writer())
+	require.NoError(t, door(ctx, "33 again"))
+	require.Equal(t, "33 again", e.writer())
+	require.NoError(t, door(e.ctx(34), "34"))
+	err := door(ctx, "late")
+	require.ErrorIs(t, err, guard.ErrStale)
+	require.Len(t, outcomes(err), 1)
+	err = door(e.as(34, "impostor"), "impostor") // hazard G4
+	require.ErrorIs(t, err, guard.ErrCollision)
+	require.ErrorIs(t, err, guard.ErrStale)
+	require.ErrorIs(t, door(e.bounded(), "nobody"), token.ErrMissing)
+	require.Equal(t, "34", e.writer())
+	require.Equal(t, "34 h34", e.mark(resource))
+}
+
+func TestObserveOnly(t *testing.T) {
+	t.Parallel()
+	t.Run("an observer that panics costs no connection", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		e.admitted(34)
+		boo := func(context.Context, error) { panic("boo") }
+		for _, observe := range []bool{true, false} {
+			g := e.with(func(g *sqlguard.Guard) {
+				g.DangerouslyObserve, g.Observer = observe, guard.Observer{Refused: boo, Observed: boo}
+			})
+			for name, door := range doors(e, g) {
+				require.Panics(t, func() { _ = door(e.ctx(33), "x") }, name)
+				require.Zero(t, e.pool.Stat().AcquiredConns(), name)
+			}
+		}
+	})
+	for _, mode := range modes {
+		t.Run("judges all and refuses none in mode "+mode.String(), func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			pool, _ := wired(t, 1, inMode(mode))
+			var seen []error
+			g := e.with(func(g *sqlguard.Guard) {
+				g.DB, g.DangerouslyObserve = pool, true
+				g.Observer.Observed = func(_ context.Context, err error) { seen = append(seen, err) }
+				g.Observer.Refused = func(context.Context, error) { t.Error("refused") }
+			})
+			for name, door := range doors(e, g) {
+				if name == "On.CopyFrom" || name == "Admit, then write" {
+					continue // judged more than once
+				}
+				e.exec("DELETE FROM marks")
+				seen = nil
+				require.NoError(t, door(e.ctx(34), "34"), name)
+				require.Empty(t, seen, name)
+				require.NoError(t, door(e.ctx(33), "stale"), name)
+				require.Equal(t, "stale", e.writer(), name)
+				require.Len(t, seen, 1, name)
+				require.ErrorIs(t, seen[0], guard.ErrStale, name)
+				require.NoError(t, door(e.as(34, "impostor"), "impostor"), name)
+				require.ErrorIs(t, seen[1], guard.ErrCollision, name)
+				require.NoError(t, door(e.bounded(), "nobody"), name)
+				require.ErrorIs(t, seen[2], token.ErrMissing, name)
+				require.Equal(t, "nobody", e.writer(), name)
+				require.Equal(t, "34 h34", e.mark(resource), name)
+			}
+		})
+	}
+}

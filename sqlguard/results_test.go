@@ -1,0 +1,136 @@
+package sqlguard_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/sqlguard"
+)
+
+func TestSendBatch(t *testing.T) {
+	t.Parallel()
+	set := "UPDATE accounts SET writer = $1 WHERE id = 42 RETURNING writer"
+	t.Run("results can be read one by one, and Close commits", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		b := &pgx.Batch{}
+		for _, who := range []string{"a", "b", "c", "d"} {
+			b.Queue(e.sql(set), who)
+		}
+		br := e.guard.On(resource).SendBatch(e.ctx(33), b)
+		tag, err := br.Exec()
+		require.NoError(t, err)
+		require.Equal(t, "UPDATE 1", tag.String())
+		var who string
+		require.NoError(t, br.QueryRow().Scan(&who))
+		require.Equal(t, "b", who)
+		rows, err := br.Query()
+		require.NoError(t, err)
+		got, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+		require.Equal(t, []string{"c"}, got)
+		require.Nil(t, br.Tx())
+		require.NoError(t, br.Close())
+		require.NoError(t, br.Close())
+		_, err = br.Exec()
+		require.Error(t, err)
+		_, err = br.Query()
+		require.Error(t, err)
+		require.Equal(t, "d", e.writer())
+	})
+	t.Run("callbacks run", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		for _, mode := range modes {
+			pool, _ := wired(t, 1, inMode(mode))
+			on := e.with(func(g *sqlguard.Guard) { g.DB = pool }).On(resource)
+			var who, again string
+			var affected int64
+			b := &pgx.Batch{}
+			b.Queue(e.sql(set), "a").QueryRow(func(row pgx.Row) error { return row.Scan(&who) })
+			b.Queue(e.sql(set), "b").Query(func(rows pgx.Rows) error {
+				_, err := pgx.ForEachRow(rows, []any{&again}, func() error { return nil })
+				return err
+			})
+			b.Queue(e.sql(set), "c").Exec(func(ct pgconn.CommandTag) error { affected = ct.RowsAffected(); return nil })
+			require.NoError(t, on.SendBatch(e.ctx(33), b).Close(), mode)
+			require.Equal(t, "ab1", who+again+string(rune('0'+affected)), mode)
+			require.Equal(t, "c", e.writer())
+		}
+	})
+	t.Run("an error of the server applies nothing, one of a callback leaves it open", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		own := errors.New("own")
+		for _, mode := range modes {
+			pool, w := wired(t, 1, inMode(mode))
+			on := e.with(func(g *sqlguard.Guard) { g.DB = pool }).On(resource)
+			b := &pgx.Batch{}
+			b.Queue(e.sql(set), "never")
+			b.Queue("SELECT 1 / $1::int", 0).QueryRow(func(row pgx.Row) error { _ = row.Scan(nil); return own })
+			err := on.SendBatch(e.ctx(33), b).Close()
+			require.ErrorIs(t, err, own, mode)
+			require.Empty(t, outcomes(err), mode)
+			require.NotEqual(t, "never", e.writer(), mode)
+
+			b = &pgx.Batch{}
+			b.Queue(e.sql(set), "never")
+			b.Queue("SELECT 1 / $1::int", 0)
+			br := on.SendBatch(e.ctx(33), b)
+			_, err = br.Exec()
+			require.NoError(t, err, mode)
+			_, err = br.Exec()
+			require.ErrorContains(t, err, "division by zero", mode)
+			require.ErrorContains(t, br.Close(), "division by zero", mode)
+			require.NotEqual(t, "never", e.writer(), mode)
+
+			b = &pgx.Batch{}
+			b.Queue(e.sql(set), mode.String()).Exec(func(pgconn.CommandTag) error { return own })
+			b.Queue(e.sql(set), mode.String())
+			err = on.SendBatch(e.ctx(33), b).Close()
+			require.ErrorIs(t, err, own, mode)
+			require.ErrorIs(t, err, guard.ErrUnknown, mode)
+			require.Equal(t, mode.String(), e.writer(), "in truth it was applied")
+			require.Zero(t, pool.Stat().AcquiredConns())
+			require.Equal(t, int64(1), w.dials.Load(), mode)
+		}
+	})
+	t.Run("no callback runs behind one that failed or panicked", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		b := &pgx.Batch{}
+		b.Queue(e.sql(set), "x").Exec(func(pgconn.CommandTag) error { return errors.New("own") })
+		for range 3 {
+			b.Queue(e.sql(set), "x").Exec(func(pgconn.CommandTag) error { t.Error("called"); return nil })
+		}
+		require.Error(t, e.guard.On(resource).SendBatch(e.ctx(33), b).Close())
+		b.QueuedQueries[0].Exec(func(pgconn.CommandTag) error { panic("boo") })
+		br := e.guard.On(resource).SendBatch(e.ctx(33), b)
+		require.PanicsWithValue(t, "boo", func() { _ = br.Close() })
+		require.Error(t, br.Close())
+		require.Zero(t, e.pool.Stat().AcquiredConns())
+	})
+	t.Run("a refused batch applies nothing", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		e.admitted(34)
+		b := &pgx.Batch{}
+		b.Queue(e.sql(set), "stale").Exec(func(pgconn.CommandTag) error { panic("called") })
+		require.ErrorIs(t, e.guard.On(resource).SendBatch(e.ctx(33), b).Close(), guard.ErrStale)
+		require.Empty(t, e.writer())
+	})
+	t.Run("a batch that begins a transaction is refused, an empty one is admitted", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		b := &pgx.Batch{}
+		b.BeginTx(pgx.TxOptions{})
+		require.ErrorContains(t, e.guard.On(resource).SendBatch(e.ctx(33), b).Close(), "leave out BeginTx")
+		require.NoError(t, e.guard.On(resource).SendBatch(e.ctx(33), &pgx.Batch{}).Close())
+		require.Equal(t, "33 h33", e.mark(resource))
+	})
+}
