@@ -1,0 +1,30 @@
+package adopt_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+
+	"github.com/fencepost/fencepost/internal/paused"
+	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/token"
+)
+
+func TestPausedWriterIsRefused(t *testing.T) {
+	t.Parallel()
+	paused.Story(t, func(t *testing.T, fence *sqlguard.Guard) paused.Lock {
+		client, prefix := testenv.Redis(t)
+		locks := redsync.New(goredis.NewPool(client))
+		return func(ctx context.Context, resource, _ string) (token.Token, error) {
+			mutex := locks.NewMutex(prefix+resource, redsync.WithExpiry(50*time.Millisecond), redsync.WithTries(200))
+			if err := mutex.LockContext(ctx); err != nil {
+				return token.Token{}, err
+			}
+			return fence.Mint(ctx, fence.DB, resource, mutex.Value())
+		}
+	})
+}

@@ -1,0 +1,27 @@
+package adopt
+
+import (
+	"context"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/token"
+)
+
+// Redislock keeps the redislock client and numbers each lock it obtains.
+func Redislock(ctx context.Context, locks *redislock.Client, pool *pgxpool.Pool, work func(pgx.Tx) error) error {
+	lock, err := locks.Obtain(ctx, "account/42", 10*time.Second, nil)
+	if err != nil {
+		return err
+	}
+	defer lock.Release(context.WithoutCancel(ctx))
+	tok, err := sqlguard.Mint(ctx, pool, "account/42", lock.Token())
+	if err != nil {
+		return err
+	}
+	return sqlguard.Update(token.NewContext(ctx, tok), pool, "account/42", work)
+}

@@ -1,0 +1,35 @@
+package adopt
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/token"
+)
+
+// SkipLocked claims the next job and numbers the claim, in one transaction.
+func SkipLocked(ctx context.Context, pool *pgxpool.Pool, worker string) (id int64, tok token.Token, err error) {
+	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if err := tx.QueryRow(ctx, nextJob).Scan(&id); err != nil {
+			return err
+		}
+		tok, err = sqlguard.Mint(ctx, tx, fmt.Sprintf("job/%d", id), worker)
+		return err
+	})
+	return id, tok, err
+}
+
+// Done completes a job, unless somebody else has claimed it since.
+func Done(ctx context.Context, pool *pgxpool.Pool, id int64, tok token.Token) error {
+	db := (&sqlguard.Guard{DB: pool}).On(tok.Resource)
+	_, err := db.Exec(token.NewContext(ctx, tok), "UPDATE jobs SET state = 'done' WHERE id = $1", id)
+	return err
+}
+
+const nextJob = `UPDATE jobs SET state = 'running', due = now() + interval '1 minute' WHERE id = (
+	SELECT id FROM jobs WHERE state <> 'done' AND due <= now() ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED
+) RETURNING id`

@@ -1,0 +1,52 @@
+package fencepost_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A hazard may stand under "Closed" only if some test says that it forces it.
+func TestEveryClosedHazardHasATest(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("docs/hazards.md")
+	require.NoError(t, err)
+	closed, _, found := strings.Cut(string(page), "## Known, not closed yet")
+	require.True(t, found)
+	forced := hazardsInTests(t)
+	rows := regexp.MustCompile(`(?m)^\| ([RPGWL]\d+) \|`).FindAllStringSubmatch(closed, -1)
+	require.NotEmpty(t, rows)
+	for _, row := range rows {
+		require.Contains(t, forced, row[1], "no test forces %s", row[1])
+	}
+}
+
+func hazardsInTests(t *testing.T) map[string]bool {
+	t.Helper()
+	comment, id := regexp.MustCompile(`(?m)// hazards? .*$`), regexp.MustCompile(`\b[RPGWL]\d+\b`)
+	found := map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !isTest(path) {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, line := range comment.FindAllString(string(text), -1) {
+			for _, hazard := range id.FindAllString(line, -1) {
+				found[hazard] = true
+			}
+		}
+		return err
+	})
+	require.NoError(t, err)
+	return found
+}
+
+func isTest(path string) bool {
+	suites := strings.Contains(path, "tokentest/") || strings.Contains(path, "guardtest/")
+	return strings.HasSuffix(path, "_test.go") || suites && strings.HasSuffix(path, ".go")
+}
