@@ -1,0 +1,8 @@
+-- Compares with the mark and raises it, in one statement. ?1 resource, ?2 number, ?3 holder.
+-- One row changed: admitted. None: refused, and the mark cannot change before the transaction ends.
+-- The mark's own holder writes too, although nothing changes: a transaction that begins with a write takes SQLite's
+-- write lock before its snapshot. One that began with a read would get SQLITE_BUSY_SNAPSHOT at its first write.
+INSERT INTO fencepost_marks (resource, number, holder) VALUES (?1, ?2, ?3)
+ON CONFLICT (resource) DO UPDATE SET number = excluded.number, holder = excluded.holder
+WHERE fencepost_marks.number < excluded.number
+   OR fencepost_marks.number = excluded.number AND fencepost_marks.holder = excluded.holder
