@@ -3,6 +3,7 @@ package httpguard
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -36,8 +37,10 @@ var _ http.RoundTripper = Transport{}
 // RoundTrip implements [http.RoundTripper]. A field that the caller has set is
 // sent as it is where the context carries no tokens, or the same; otherwise
 // the error is [ErrTwoSources]. To a host that was not named it is not sent at
-// all: http.Client copies fields to wherever it is redirected. An incomplete
-// token in the context is a [*HeaderError], and nothing is sent.
+// all: http.Client copies fields to wherever it is redirected. The name of the
+// field is known in any case of its letters, as a key that was not set by
+// [http.Header.Set] can have. An incomplete token in the context is a
+// [*HeaderError], and nothing is sent.
 func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	out, err := t.prepare(req)
 	if err != nil {
@@ -58,13 +61,13 @@ func (t Transport) CloseIdleConnections() {
 
 // prepare returns req itself where there is nothing to change.
 func (t Transport) prepare(req *http.Request) (*http.Request, error) {
-	set, has := req.Header[Header]
+	set, has := carried(req.Header)
 	if !t.named(req.URL.Host) {
 		if !has {
 			return req, nil
 		}
 		out := clone(req)
-		out.Header.Del(Header)
+		maps.DeleteFunc(out.Header, func(key string, _ []string) bool { return isField(key) })
 		return out, nil
 	}
 	toks := token.All(req.Context())
@@ -84,6 +87,18 @@ func (t Transport) prepare(req *http.Request) (*http.Request, error) {
 	}
 	return req, nil
 }
+
+// carried returns what is set under all the keys that are sent as the field.
+func carried(header http.Header) (values []string, has bool) {
+	for key, set := range header {
+		if isField(key) {
+			values, has = append(values, set...), true
+		}
+	}
+	return values, has
+}
+
+func isField(key string) bool { return strings.EqualFold(key, Header) }
 
 // named asks the URL, not req.Host: that is where the request will go.
 func (t Transport) named(host string) bool {

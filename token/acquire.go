@@ -35,38 +35,21 @@ func (l *Locker) acquire(ctx context.Context, resource string, try bool) (*Lease
 	if err != nil {
 		return nil, err
 	}
-	if again, err := l.reenter(ctx, resource); again != nil || err != nil {
-		return again, err
-	}
-	grant, err := l.grant(ctx, t, resource, try)
+	held, err := l.reenter(ctx, resource)
 	if err != nil {
 		return nil, err
 	}
-	held := &Lease{lease: newLease(ctx, l.Issuer, grant, t)}
+	if held == nil {
+		grant, err := l.grant(ctx, t, resource, try)
+		if err != nil {
+			return nil, err
+		}
+		held = &Lease{lease: newLease(ctx, l.Issuer, grant, t)}
+	}
 	if err := l.claim(ctx, held); err != nil {
 		return nil, err
 	}
 	return held, nil
-}
-
-// claim also refuses a lease that is over before its work began: granted in
-// time but heard of too late, or lost while Claim ran. Where it fails, or
-// Claim panics, nobody else could give the lease back.
-func (l *Locker) claim(ctx context.Context, held *Lease) (err error) {
-	claimed := false
-	defer func() {
-		if !claimed {
-			err = held.end(ctx, err)
-		}
-	}()
-	if l.Claim != nil && held.ctx.Err() == nil {
-		if err := l.Claim(held.ctx, held.tok); err != nil {
-			return fmt.Errorf("token: claim of %s: %w", held.tok, err)
-		}
-	}
-	err = context.Cause(held.ctx)
-	claimed = err == nil
-	return err
 }
 
 // grant asks until the issuer grants. The holder stays the same throughout, so

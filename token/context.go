@@ -2,6 +2,7 @@ package token
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -35,7 +36,7 @@ func FromContext(ctx context.Context, resource string) (Token, error) {
 	case e == nil:
 		return Token{}, &MissingError{Resource: resource, Have: resources(ctx)}
 	case e.lease != nil && e.lease.released():
-		return Token{}, ErrReleased
+		return Token{}, fmt.Errorf("%w: %s", ErrReleased, e.tok)
 	}
 	return e.tok, e.tok.Check()
 }

@@ -12,8 +12,9 @@ import (
 //
 // Under a context of a live lease of the same resource and issuer, fn runs
 // with that lease's token: nothing is acquired, and nothing is released after
-// it. Under one that carries a token of resource from elsewhere, the error is
-// [ErrForeign].
+// it. What fn gets still ends with the lease, also where ctx had been detached
+// from it by [context.WithoutCancel]. Under one that carries a token of
+// resource from elsewhere, the error is [ErrForeign].
 //
 // The error is fn's own, joined with what else happened, each to be found by
 // errors.Is: [ErrLost], the lease ended while fn ran, even when fn returned
@@ -33,9 +34,12 @@ func (l *Locker) TryHold(ctx context.Context, resource string, fn func(ctx conte
 }
 
 // HoldAll is Hold for several resources, acquired in bytewise order whatever
-// the order given, so that two callers never wait for each other. The context
-// carries all their tokens and ends with the first lease that is lost. A name
-// given twice counts once; no names at all are an error.
+// the order given, so that two callers who hold nothing yet never wait for
+// each other. Where ctx already holds a lease, what is acquired now comes
+// after it in no order: two such callers can wait for each other, and only
+// Wait bounds it. The context carries all their tokens and ends with the first
+// lease that is lost. A name given twice counts once; no names at all are an
+// error.
 func (l *Locker) HoldAll(ctx context.Context, resources []string, fn func(ctx context.Context) error) error {
 	if len(resources) == 0 {
 		return CheckResource("")

@@ -13,8 +13,8 @@ import (
 // concurrent use.
 type Lease struct {
 	*lease
-	outer context.Context // of a re-entry
-	inner bool
+	entered context.Context // of a re-entry
+	leave   func()          // nil where it is none
 }
 
 // Token returns the token of the acquisition.
@@ -23,10 +23,13 @@ func (l *Lease) Token() Token { return l.tok }
 // Context returns the context to work under. It carries the token and ends
 // with the context that was given to Acquire; with cause [ErrLost] before the
 // issuer can give the resource away, or after AtMost; with cause [ErrReleased]
-// at Release. Of a re-entry it is the context that was given to Acquire.
+// at Release. Of a re-entry it ends with the lease too, whatever became of the
+// context that was given to Acquire: that one is returned where it lives just
+// as long as the lease, and else one derived from it, which also ends, with
+// cause ErrReleased, at the re-entry's own Release.
 func (l *Lease) Context() context.Context {
-	if l.inner {
-		return l.outer
+	if l.leave != nil {
+		return l.entered
 	}
 	return l.ctx
 }
@@ -35,9 +38,10 @@ func (l *Lease) Context() context.Context {
 // even if ctx is cancelled, and gives up after one ttl: then, or where the
 // issuer does not answer well, the error is [ErrUnreleased], and [ErrLost] too
 // if the resource had already passed on. Further calls return the same. The
-// Release of a re-entry does nothing: the outermost lease decides.
+// Release of a re-entry gives nothing back: the outermost lease decides.
 func (l *Lease) Release(ctx context.Context) error {
-	if l.inner {
+	if l.leave != nil {
+		l.leave()
 		return nil
 	}
 	l.once.Do(func() { l.err = l.release(ctx) })
@@ -54,6 +58,7 @@ type lease struct {
 	cancel context.CancelCauseFunc
 
 	isReleased atomic.Bool
+	claimed    sync.Map // the *Lockers whose Claim succeeded
 	once       sync.Once
 	err        error
 }

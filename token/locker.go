@@ -24,7 +24,8 @@ type Locker struct {
 	// means the name of the running program.
 	Name string
 	// TTL is how long the resource stays held when this process dies. It is
-	// renewed three times in that span. Zero means 10 s.
+	// renewed three times in that span. Zero means 10 s. It must be twice the
+	// Margin or more: 20 ms at least where that is not set.
 	TTL time.Duration
 	// Wait bounds the waiting for a resource (each of them, in HoldAll), and
 	// nothing else: the work that follows is not bounded by it. Zero means no
@@ -39,12 +40,21 @@ type Locker struct {
 	// Margin is how long before the issuer's expiry the lease's context ends.
 	// It must cover the latency of this process's scheduler and the drift of
 	// its clock during one TTL. Zero means a tenth of the TTL, at least 10 ms.
+	// More than half of the TTL is an error: the first renewal is sent after a
+	// third of it, and its reply has to arrive before the context ends.
 	Margin time.Duration
-	// Claim, if not nil, is called once for each new token, before the work
-	// begins and while the lease is already being renewed: a guard's Admit,
-	// say. Claiming before the first read is what makes read-modify-write
-	// safe; a fence on the write alone still loses updates. Where it fails,
-	// the resource is given back and nothing was held.
+	// Claim, if not nil, is called once for each new token and Locker, before
+	// the work begins and while the lease is already being renewed: a guard's
+	// Admit, say. Claiming before the first read is what makes
+	// read-modify-write safe; a fence on the write alone still loses updates.
+	// Where it fails, the resource is given back and nothing was held.
+	//
+	// A re-entry (see Hold) claims too where the lease came from another
+	// Locker; a copy of one is another. Where that fails, the outer lease
+	// stays as it was, and the next re-entry claims again. Re-entries that run
+	// at the same time may each claim. Do not re-enter like this from within
+	// a transaction that was the first to admit the token: a claim on another
+	// connection waits for it to end.
 	Claim func(ctx context.Context, tok Token) error
 }
 
@@ -71,8 +81,8 @@ func (l *Locker) terms(resource string) (terms, error) {
 		return t, errors.New("token: Locker has no Issuer")
 	case t.ttl < 0 || t.margin < 0 || t.wait < 0 || t.atMost < 0:
 		return t, errors.New("token: Locker has a negative duration")
-	case t.margin >= t.ttl:
-		return t, fmt.Errorf("token: Locker's margin %s leaves nothing of its ttl %s", t.margin, t.ttl)
+	case t.margin > t.ttl/2:
+		return t, fmt.Errorf("token: Locker's margin %s is more than half of its ttl %s", t.margin, t.ttl)
 	}
 	return t, CheckResource(resource)
 }

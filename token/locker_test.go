@@ -25,8 +25,8 @@ func TestTermsAreCheckedBeforeAnythingIsAsked(t *testing.T) {
 		"a negative wait":         {token.Locker{Issuer: &w, Wait: -1}, account, "token: Locker has a negative duration"},
 		"a negative bound":        {token.Locker{Issuer: &w, AtMost: -1}, account, "token: Locker has a negative duration"},
 		"a negative margin":       {token.Locker{Issuer: &w, Margin: -1}, account, "token: Locker has a negative duration"},
-		"a margin of the ttl":     {token.Locker{Issuer: &w, TTL: ttl, Margin: ttl}, account, "token: Locker's margin 1s leaves nothing of its ttl 1s"},
-		"a ttl of only a margin":  {token.Locker{Issuer: &w, TTL: 10 * time.Millisecond}, account, "token: Locker's margin 10ms leaves nothing of its ttl 10ms"},
+		"a margin of the ttl":     {token.Locker{Issuer: &w, TTL: ttl, Margin: ttl}, account, "token: Locker's margin 1s is more than half of its ttl 1s"},
+		"a ttl of only a margin":  {token.Locker{Issuer: &w, TTL: 10 * time.Millisecond}, account, "token: Locker's margin 10ms is more than half of its ttl 10ms"},
 		"a resource without name": {token.Locker{Issuer: &w}, "", `token: resource "" must not be empty`},
 		"a resource of two lines": {token.Locker{Issuer: &w}, "a\nb", `token: resource "a\nb" must not contain control characters`},
 	} {

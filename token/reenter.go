@@ -21,10 +21,30 @@ func (l *Locker) reenter(ctx context.Context, resource string) (*Lease, error) {
 	switch {
 	case e == nil, e.lease != nil && e.lease.released():
 		return nil, nil
-	case e.lease == nil, e.lease.issuer != l.Issuer:
+	case e.lease == nil:
 		return nil, fmt.Errorf("%w: %s", ErrForeign, e.tok)
+	case e.lease.issuer != l.Issuer:
+		return nil, fmt.Errorf("%w: %s is a lease of another issuer", ErrForeign, e.tok)
 	case e.lease.ctx.Err() != nil:
 		return nil, context.Cause(e.lease.ctx)
 	}
-	return &Lease{lease: e.lease, outer: ctx, inner: true}, nil
+	inner := &Lease{lease: e.lease}
+	inner.entered, inner.leave = e.lease.follow(ctx)
+	return inner, nil
+}
+
+// follow returns a context to work under that carries what ctx does and ends
+// with the lease, and what to call when that work is over. It is ctx itself
+// where that ends with the lease and with nothing else. It may not end with it
+// at all: the entry of a lease stays in what context.WithoutCancel returns.
+func (l *lease) follow(ctx context.Context) (context.Context, func()) {
+	if ctx.Done() == l.ctx.Done() {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })
+	return ctx, func() {
+		stop()
+		cancel(ErrReleased)
+	}
 }
