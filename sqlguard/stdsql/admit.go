@@ -24,7 +24,7 @@ func (g *Guard) Admit(ctx context.Context, tok token.Token) error {
 		return g.Observer.Judge(ctx, err, g.DangerouslyObserve)
 	}
 	nothing := func(*sql.Tx) error { return nil }
-	return withLoss(ctx, g.run(ctx, []token.Token{tok}, nothing))
+	return guard.WithLoss(ctx, g.run(ctx, []token.Token{tok}, nothing))
 }
 
 func (g *Guard) admit(ctx context.Context, tx Tx, toks []token.Token) error {
@@ -40,6 +40,9 @@ func (g *Guard) admit(ctx context.Context, tx Tx, toks []token.Token) error {
 // judge raises the mark to tok, or returns the refusal.
 func (d *dialect) judge(ctx context.Context, tx Tx, tok token.Token) error {
 	result, err := tx.ExecContext(ctx, d.admit, tok.Resource, tok.Number, tok.Holder)
+	if d.missing(err) {
+		return fmt.Errorf("stdsql: the database lacks what package migrations creates: %w", err)
+	}
 	if err != nil {
 		return fmt.Errorf("stdsql: admit %s: %w", tok, err)
 	}

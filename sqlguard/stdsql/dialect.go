@@ -13,6 +13,8 @@ type dialect struct {
 	admit, mark string // statements
 	// busy tells that another transaction was in the way of a statement.
 	busy func(err error) bool
+	// missing tells that the table of marks is not there.
+	missing func(err error) bool
 	// violated tells that a constraint was, so that COMMIT did nothing.
 	violated func(err error) bool
 	// none tells, of what ROLLBACK answered, that no transaction was open.
@@ -37,6 +39,7 @@ var sqlite = dialect{
 	admit:    sqliteAdmit,
 	mark:     sqliteMark,
 	busy:     says("database is locked", "database table is locked", "database schema is locked"),
+	missing:  says("no such table: fencepost_marks"),
 	violated: says("constraint failed"),
 	none:     says("no transaction is active"),
 	cut: func(err error) bool {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+
+	"github.com/fencepost/fencepost/guard"
 )
 
 // Tx is a transaction that is open: *sql.Tx, or whatever wraps one.
@@ -37,7 +39,9 @@ func (g *Guard) Join(ctx context.Context, tx Tx, resources ...string) error {
 	if err != nil {
 		return err
 	}
-	return withLoss(ctx, sqlite.outcome(g.admit(ctx, tx, toks)))
+	ask, answered := asking(ctx)
+	defer answered()
+	return guard.WithLoss(ctx, sqlite.outcome(g.admit(ask, tx, toks)))
 }
 
 // open goes by the name of the method, since wrappers return types of their

@@ -63,15 +63,6 @@ func (d *dialect) outcome(err error) error {
 
 func unknown(err error) error { return fmt.Errorf("%w: %w", guard.ErrUnknown, err) }
 
-// withLoss joins the loss of the lease to the error it may explain.
-func withLoss(ctx context.Context, err error) error {
-	cause := context.Cause(ctx)
-	if err == nil || !errors.Is(cause, token.ErrLost) || errors.Is(err, token.ErrLost) {
-		return err
-	}
-	return errors.Join(err, cause)
-}
-
 func leaseOver(cause error) bool {
 	return errors.Is(cause, token.ErrLost) || errors.Is(cause, token.ErrReleased)
 }

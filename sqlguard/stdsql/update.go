@@ -3,7 +3,10 @@ package stdsql
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
 
+	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -27,8 +30,8 @@ import (
 // Where ctx has ended by the time fn returns, nothing is committed; from then
 // on the COMMIT runs to its end. The loss of a lease ends fn's context but
 // decides nothing here: the mark does. It is joined ([token.ErrLost]) to the
-// error, if there is one. A writer that waits for the lock hears of the end of
-// ctx only when the busy_timeout ends.
+// error, if there is one. A writer that waits for the lock may not hear of
+// the end of ctx before the busy_timeout ends.
 func (g *Guard) Update(ctx context.Context, resource string, fn func(tx *sql.Tx) error) error {
 	return g.UpdateAll(ctx, []string{resource}, fn)
 }
@@ -40,16 +43,21 @@ func (g *Guard) UpdateAll(ctx context.Context, resources []string, fn func(tx *s
 	if err != nil {
 		return err
 	}
-	return withLoss(ctx, g.run(ctx, toks, fn))
+	return guard.WithLoss(ctx, g.run(ctx, toks, fn))
 }
 
 func (g *Guard) run(ctx context.Context, toks []token.Token, fn func(tx *sql.Tx) error) error {
-	t, err := g.begin(ctx)
+	if err := ctx.Err(); err != nil && !errors.Is(context.Cause(ctx), token.ErrLost) {
+		return fmt.Errorf("stdsql: nothing was sent: %w", err)
+	}
+	ask, answered := asking(ctx)
+	defer answered()
+	t, err := g.begin(ask)
 	if err != nil {
 		return sqlite.outcome(err)
 	}
 	defer t.close()
-	if err := g.admit(ctx, t.Tx, toks); err != nil {
+	if err := g.admit(ask, t.Tx, toks); err != nil {
 		return sqlite.outcome(err)
 	}
 	if err := fn(t.Tx); err != nil {

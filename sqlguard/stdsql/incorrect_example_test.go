@@ -1,0 +1,42 @@
+package stdsql_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/fencepost/fencepost/sqlguard/stdsql"
+	"github.com/fencepost/fencepost/token"
+)
+
+// This is wrong. The token is admitted in one transaction and the write is
+// made in another: whoever is paused between the two overwrites its successor.
+// Admit is for claims; the write belongs into Update.
+func Example_incorrect() {
+	db := exampleDB()
+	defer db.Close()
+	ctx := context.Background()
+	g := &stdsql.Guard{DB: db}
+	zombie := token.Token{Resource: "account/42", Number: 33, Holder: "a"}
+	successor := token.Token{Resource: "account/42", Number: 34, Holder: "b"}
+
+	fmt.Println("admitted:", g.Admit(ctx, zombie))
+	// Here it is paused, its lease expires, and somebody else takes over.
+	fmt.Println("admitted:", g.Admit(ctx, successor))
+	if _, err := db.ExecContext(ctx, "UPDATE accounts SET balance = 90 WHERE id = 42"); err != nil {
+		log.Fatal(err)
+	}
+	// It wakes up, with its permission in hand.
+	if _, err := db.ExecContext(ctx, "UPDATE accounts SET balance = 50 WHERE id = 42"); err != nil {
+		log.Fatal(err)
+	}
+	var balance int
+	if err := db.QueryRowContext(ctx, "SELECT balance FROM accounts WHERE id = 42").Scan(&balance); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("balance:", balance)
+	// Output:
+	// admitted: <nil>
+	// admitted: <nil>
+	// balance: 50
+}
