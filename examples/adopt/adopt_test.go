@@ -2,7 +2,7 @@ package adopt_test
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"testing"
 	"time"
 
@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/fencepost/fencepost/examples/adopt"
 	"github.com/fencepost/fencepost/guard"
@@ -24,9 +25,9 @@ import (
 
 type work = func(pgx.Tx) error
 
-// TestEachLockIsFenced runs the functions of the page twice each: the second
-// acquisition is admitted after the first, and whoever comes with an older
-// number than theirs is refused. The pause itself is in paused_test.go.
+// TestEachLockIsFenced runs the functions of the page by many callers at once:
+// each acquisition is admitted after the one before, and whoever comes with an
+// older number is refused. The pause itself is in paused_test.go.
 func TestEachLockIsFenced(t *testing.T) {
 	t.Parallel()
 	locks := map[string]func(t *testing.T, pool *pgxpool.Pool) func(context.Context, work) error{
@@ -40,11 +41,16 @@ func TestEachLockIsFenced(t *testing.T) {
 			t.Parallel()
 			pool := database(t)
 			hold := open(t, pool)
-			require.NoError(t, hold(t.Context(), deposit(t, 10)))
-			require.NoError(t, hold(t.Context(), deposit(t, 10)))
+			// More callers than the pool has connections: none may starve the holder.
+			callers := int(pool.Config().MaxConns) + 2
+			var group errgroup.Group
+			for range callers {
+				group.Go(func() error { return patiently(t.Context(), hold, deposit(t, 10)) })
+			}
+			require.NoError(t, group.Wait())
 			var balance int
 			require.NoError(t, pool.QueryRow(t.Context(), "SELECT balance FROM accounts WHERE id = 42").Scan(&balance))
-			require.Equal(t, 120, balance)
+			require.Equal(t, 100+10*callers, balance)
 			older := token.NewContext(t.Context(), token.Token{Resource: "account/42", Number: 7, Holder: "zombie"})
 			require.ErrorIs(t, sqlguard.Update(older, pool, "account/42", deposit(t, 10)), guard.ErrStale)
 		})
@@ -66,6 +72,17 @@ func TestLateCompletionOfAJobIsRefused(t *testing.T) {
 	require.NoError(t, adopt.Done(ctx, pool, id, tok))
 }
 
+// patiently asks again where the lock does not wait by itself.
+func patiently(ctx context.Context, hold func(context.Context, work) error, w work) error {
+	for {
+		err := hold(ctx, w)
+		if !errors.Is(err, redislock.ErrNotObtained) {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 func deposit(t *testing.T, amount int) work {
 	return func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), "UPDATE accounts SET balance = balance + $1 WHERE id = 42", amount)
@@ -82,40 +99,32 @@ func withRedsync(t *testing.T, pool *pgxpool.Pool) func(context.Context, work) e
 }
 
 func withRedislock(t *testing.T, pool *pgxpool.Pool) func(context.Context, work) error {
-	client, _ := testenv.Redis(t)
-	locks := redislock.New(client)
+	locks := redislock.New(testenv.SpareRedis(t)) // the key is the example's own
 	return func(ctx context.Context, w work) error { return adopt.Redislock(ctx, locks, pool, w) }
 }
 
-func withAdvisory(_ *testing.T, pool *pgxpool.Pool) func(context.Context, work) error {
-	return func(ctx context.Context, w work) error { return adopt.Advisory(ctx, pool, "worker-1", w) }
+func withAdvisory(t *testing.T, pool *pgxpool.Pool) func(context.Context, work) error {
+	return func(ctx context.Context, w work) error {
+		session, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
+		require.NoError(t, err)
+		defer session.Close(context.WithoutCancel(ctx))
+		return adopt.Advisory(ctx, session, pool, w)
+	}
 }
 
 func withNoLock(_ *testing.T, pool *pgxpool.Pool) func(context.Context, work) error {
-	return func(ctx context.Context, w work) error { return adopt.NoLock(ctx, pool, w) }
+	return adopt.NoLock(pool)
 }
 
 // database returns a pool on a database of this test alone: the examples use
 // the default schema, as a program would.
 func database(t *testing.T) *pgxpool.Pool {
-	name := fmt.Sprintf("adopt_%d", time.Now().UnixNano())
-	url := testenv.PostgresURL(t)
-	admin, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
-	_, err = admin.Exec(t.Context(), "CREATE DATABASE "+name)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		_, err := admin.Exec(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)")
-		require.NoError(t, err)
-		require.NoError(t, admin.Close(context.Background()))
-	})
-	config, err := pgxpool.ParseConfig(url)
-	require.NoError(t, err)
-	config.ConnConfig.Database = name
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	pool, err := pgxpool.New(t.Context(), testenv.Database(t))
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	require.NoError(t, migrations.Up(t.Context(), stdlib.OpenDBFromPool(pool)))
+	db := stdlib.OpenDBFromPool(pool)
+	defer db.Close()
+	require.NoError(t, migrations.Up(t.Context(), db))
 	_, err = pool.Exec(t.Context(), tables)
 	require.NoError(t, err)
 	return pool

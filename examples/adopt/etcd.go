@@ -2,6 +2,7 @@ package adopt
 
 import (
 	"context"
+	"crypto/rand"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -19,7 +20,7 @@ func Etcd(ctx context.Context, session *concurrency.Session, pool *pgxpool.Pool,
 		return err
 	}
 	defer mutex.Unlock(context.WithoutCancel(ctx))
-	tok, err := token.New("account/42", mutex.Header().Revision, mutex.Key())
+	tok, err := token.New("account/42", mutex.Header().Revision, mutex.Key()+":"+rand.Text())
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package adopt
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -17,7 +18,7 @@ func SkipLocked(ctx context.Context, pool *pgxpool.Pool, worker string) (id int6
 		if err := tx.QueryRow(ctx, nextJob).Scan(&id); err != nil {
 			return err
 		}
-		tok, err = sqlguard.Mint(ctx, tx, fmt.Sprintf("job/%d", id), worker)
+		tok, err = sqlguard.Mint(ctx, tx, fmt.Sprintf("job/%d", id), worker+":"+rand.Text())
 		return err
 	})
 	return id, tok, err

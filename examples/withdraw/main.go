@@ -1,5 +1,9 @@
 // Command withdraw is the program of the README: a withdrawal that a paused
-// writer cannot make after its lock has passed on.
+// writer cannot make after its lock has passed on. It wants DATABASE_URL and
+// REDIS_ADDR, and a table:
+//
+//	CREATE TABLE accounts (id int PRIMARY KEY, balance int NOT NULL);
+//	INSERT INTO accounts VALUES (42, 100);
 package main
 
 import (
@@ -19,25 +23,38 @@ import (
 )
 
 func main() {
-	ctx := context.Background()
-	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
-	if err != nil {
-		panic(err)
+	if err := run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	err = migrations.Up(ctx, stdlib.OpenDBFromPool(pool))
-	if err != nil {
-		panic(err)
-	}
-	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("REDIS_ADDR")})
-	fmt.Println(withdraw(ctx, pool, rdb, 30))
 }
 
-func withdraw(ctx context.Context, pool *pgxpool.Pool, rdb *redis.Client, amount int) error {
+func run(ctx context.Context) error {
+	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("REDIS_ADDR")})
+	defer rdb.Close()
+	db := stdlib.OpenDBFromPool(pool)
+	defer db.Close()
+	if err := migrations.Up(ctx, db); err != nil {
+		return err
+	}
 	fence := &sqlguard.Guard{DB: pool}
-	lock := token.Locker{Issuer: &redistoken.Issuer{Client: rdb}, Claim: fence.Admit}
-	return lock.Hold(ctx, "account/42", func(ctx context.Context) error {
+	locks := &token.Locker{Issuer: &redistoken.Issuer{Client: rdb}, Claim: fence.Admit}
+	return withdraw(ctx, locks, fence, 30)
+}
+
+func withdraw(ctx context.Context, locks *token.Locker, fence *sqlguard.Guard, amount int) error {
+	return locks.Hold(ctx, "account/42", func(ctx context.Context) error {
 		return fence.Update(ctx, "account/42", func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, "UPDATE accounts SET balance = balance - $1 WHERE id = 42", amount)
+			var balance int
+			if err := tx.QueryRow(ctx, "SELECT balance FROM accounts WHERE id = 42").Scan(&balance); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, "UPDATE accounts SET balance = $1 WHERE id = 42", balance-amount)
 			return err
 		})
 	})

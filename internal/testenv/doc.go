@@ -32,8 +32,8 @@
 package testenv
 
 // The environment variables that name servers instead of local ones. The URL of
-// a PostgreSQL server belongs to a role that may create schemas and, for the
-// spare, to a superuser. The spare servers are crashed and emptied: they must be
+// a PostgreSQL server belongs to a role that may create schemas and databases
+// and, for the spare, to a superuser. The spare servers are crashed and emptied: they must be
 // nobody's.
 const (
 	EnvPostgres      = "FENCEPOST_TEST_POSTGRES_URL"
