@@ -29,22 +29,39 @@ func TestEvict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, mark := range []string{"no mark yet", "an older mark"} {
-				t.Run(mark, func(t *testing.T) {
-					if mark == "an older mark" {
-						require.NoError(t, f.admit(ctx, f, t.Name(), 5, "a"))
-					}
-					conn := f.conn(t)
-					require.NoError(t, f.exec(ctx, conn, "BEGIN ISOLATION LEVEL READ COMMITTED"))
-					require.NoError(t, f.admit(ctx, conn, t.Name(), 5, "a"))
-					pause(t, conn)
+			require.NoError(t, f.admit(ctx, f, t.Name(), 5, "a"))
+			conn := f.conn(t)
+			require.NoError(t, f.exec(ctx, conn, "BEGIN ISOLATION LEVEL READ COMMITTED"))
+			require.NoError(t, f.admit(ctx, conn, t.Name(), 5, "a"))
+			pause(t, conn)
 
-					require.Equal(t, "55P03", code(succeed(t)), "the twin: who only waits does not get in")
-					require.Equal(t, 1, evict(t, 6))
-					require.Eventually(t, func() bool { return succeed(t) == nil }, patience, time.Millisecond)
-					require.Zero(t, get[int](t, f, f, "SELECT count(*) FROM fence.ledger"), "what the evicted one had written is gone")
-				})
+			require.Equal(t, "55P03", code(succeed(t)), "the twin: who only waits does not get in")
+			require.Equal(t, 1, evict(t, 6))
+			require.Eventually(t, func() bool { return succeed(t) == nil }, patience, time.Millisecond)
+			require.Zero(t, get[int](t, f, f, "SELECT count(*) FROM fence.ledger"), "what the evicted one had written is gone")
+		})
+	}
+	for name, raise := range map[string][]int64{
+		"spares who raises the first mark":                 {7},
+		"spares who raises a mark":                         {5, 7},
+		"spares who raises a mark and is admitted again":   {5, 7, 7},
+		"spares who raises to the very token that evicts":  {5, 6},
+		"spares who raises, though it had the older token": {5, 5, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tx := f.begin(t, pgx.ReadCommitted)
+			for i, number := range raise {
+				on := db(tx)
+				if i == 0 && len(raise) > 1 {
+					on = f
+				}
+				require.NoError(t, f.admit(ctx, on, t.Name(), number, "b"))
 			}
+			require.Zero(t, evict(t, 6))
+			require.NoError(t, tx.Commit(ctx))
+			n, _ := f.mark(t, t.Name())
+			require.Equal(t, raise[len(raise)-1], n)
 		})
 	}
 	t.Run("spares the writers of the mark and of newer ones", func(t *testing.T) {
@@ -54,11 +71,13 @@ func TestEvict(t *testing.T) {
 		require.NoError(t, f.admit(ctx, tx, t.Name(), 6, "b"))
 		require.Zero(t, evict(t, 5))
 		require.Zero(t, evict(t, 6))
+		require.Zero(t, get[int](t, f, f, "SELECT fence.evict($1, NULL)", t.Name()))
 		require.NoError(t, tx.Commit(ctx))
 	})
 	t.Run("spares those who wait: they get in", func(t *testing.T) {
 		t.Parallel()
 		conn, waiting := f.conn(t), f.begin(t, pgx.ReadCommitted)
+		require.NoError(t, f.admit(ctx, f, t.Name(), 5, "a"))
 		require.NoError(t, f.exec(ctx, conn, "BEGIN ISOLATION LEVEL READ COMMITTED"))
 		require.NoError(t, f.admit(ctx, conn, t.Name(), 5, "a"))
 		wait := later(t, func() error { return f.admit(ctx, waiting, t.Name(), 7, "c") })
@@ -69,13 +88,16 @@ func TestEvict(t *testing.T) {
 	t.Run("spares other resources and other schemas", func(t *testing.T) {
 		t.Parallel()
 		other := newFence(t)
+		require.NoError(t, f.admit(ctx, f, t.Name()+"/other", 5, "a"))
 		require.NoError(t, f.admit(ctx, f.begin(t, pgx.ReadCommitted), t.Name()+"/other", 5, "a"))
+		require.NoError(t, other.admit(ctx, other, t.Name(), 5, "a"))
 		require.NoError(t, other.admit(ctx, other.begin(t, pgx.ReadCommitted), t.Name(), 5, "a"))
 		require.Zero(t, evict(t, 6))
 	})
 	t.Run("spares its own session", func(t *testing.T) {
 		t.Parallel()
 		tx := f.begin(t, pgx.ReadCommitted)
+		require.NoError(t, f.admit(ctx, f, t.Name(), 5, "a"))
 		require.NoError(t, f.admit(ctx, tx, t.Name(), 5, "a"))
 		require.Zero(t, get[int](t, f, tx, "SELECT fence.evict($1, 6)", t.Name()))
 	})

@@ -46,6 +46,15 @@ func TestObserve(t *testing.T) {
 		require.NoError(t, f.admit(ctx, f, t.Name(), 7, "c"), "who was not admitted holds nobody up")
 		require.NoError(t, tx.Commit(ctx))
 	})
+	t.Run("answers no number where it could not judge in time, and the transaction goes on", func(t *testing.T) {
+		t.Parallel()
+		require.NoError(t, f.admit(ctx, f.begin(t, pgx.ReadCommitted), t.Name(), 5, "a"))
+		tx := f.begin(t, pgx.ReadCommitted)
+		require.Equal(t, "0 ''", get[string](t, f, tx, "SELECT number || ' ' || quote_literal(holder) FROM fence.observe($1, 6, 'b', 20)", t.Name()))
+		require.Equal(t, "0", get[string](t, f, tx, "SHOW lock_timeout"))
+		require.Empty(t, get[string](t, f, tx, "SELECT coalesce(current_setting('fencepost.admitted', true), '')"))
+		require.NoError(t, tx.Commit(ctx))
+	})
 	t.Run("does not hide that the snapshot is fixed", func(t *testing.T) {
 		t.Parallel()
 		require.Equal(t, "ZF004", code(f.exec(ctx, f.begin(t, pgx.Serializable), "SELECT fence.observe($1, 6, 'b')", t.Name())))

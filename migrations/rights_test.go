@@ -1,6 +1,7 @@
 package migrations_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -44,10 +45,13 @@ func TestRoleOfTheApplication(t *testing.T) {
 		"SELECT * FROM fence.leases", "INSERT INTO fence.leases VALUES ('x', 1, 'a', now())", "UPDATE fence.leases SET number = 1", "DELETE FROM fence.leases",
 		"SELECT nextval('fence.numbers')", "SELECT setval('fence.numbers', 1)", "ALTER SEQUENCE fence.numbers CACHE 10",
 		"SELECT fence.admit_slow('x', 5, 'a', 0)", "SELECT fence.lock_lease('account/42')", "SELECT fence.draw_number(1)",
+		"SELECT fence.lock_alone('x', 0)", "SELECT fence.remember('x')", "SELECT fence.commit_durably()", "SELECT fence.next_number(1)",
 		"CREATE FUNCTION fence.mine() RETURNS void LANGUAGE sql AS ''",
 	} {
 		require.Equal(t, "42501", code(f.exec(ctx, conn, mayNot)), mayNot)
 	}
+	require.Equal(t, "acquire admit evict lock_key mark_number mint observe release renew", get[string](t, f, conn,
+		"SELECT string_agg(proname, ' ' ORDER BY proname) FROM pg_proc WHERE pronamespace = $1::text::regnamespace AND has_function_privilege(oid, 'EXECUTE')", f.schema))
 	refused(t, f.admit(ctx, conn, "account/42", 6, "b"), "ZF001", get[string](t, f, f, "SELECT number || ' ' || holder FROM fence.marks"))
 }
 
@@ -84,8 +88,23 @@ func TestEvictUsesTheCallersRights(t *testing.T) {
 	f := newFence(t)
 	ctx := t.Context()
 	tx := f.begin(t, pgx.ReadCommitted)
+	require.NoError(t, f.admit(ctx, f, "account/42", 5, "a"))
 	require.NoError(t, f.admit(ctx, tx, "account/42", 5, "a"))
-	conn := asRole(t, f, "GRANT USAGE ON SCHEMA "+f.schema)
+	asRole(t, f, "GRANT USAGE ON SCHEMA "+f.schema)
+	require.NoError(t, f.exec(ctx, f, f.named("ALTER ROLE fence.role LOGIN PASSWORD 'role'")))
+	config := f.Config().ConnConfig.Copy()
+	config.User, config.Password = f.named("fence.role"), "role"
+	login := func() *pgx.Conn {
+		conn, err := pgx.ConnectConfig(ctx, config)
+		require.NoError(t, err)
+		t.Cleanup(func() { conn.Close(context.WithoutCancel(ctx)) })
+		return conn
+	}
+	conn, own := login(), login()
 	require.Equal(t, "42501", code(f.exec(ctx, conn, "SELECT fence.evict('account/42', 6)")), "not its own session")
 	require.NoError(t, tx.Commit(ctx))
+
+	require.NoError(t, f.exec(ctx, own, "BEGIN"))
+	require.NoError(t, f.admit(ctx, own, "account/42", 5, "a"))
+	require.Equal(t, 1, get[int](t, f, conn, "SELECT fence.evict('account/42', 6)"))
 }

@@ -53,7 +53,7 @@ func catalog(t *testing.T, f fence) string {
 		 WHERE c.relnamespace = $1::text::regnamespace AND c.relname NOT LIKE 'fencepost_migrations%'
 		UNION ALL SELECT conname || pg_get_constraintdef(oid)
 		  FROM pg_constraint WHERE connamespace = $1::text::regnamespace AND conname NOT LIKE 'fencepost_migrations%'
-		UNION ALL SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = $1::text::regnamespace
+		UNION ALL SELECT concat(pg_get_functiondef(oid), proacl) FROM pg_proc WHERE pronamespace = $1::text::regnamespace
 		UNION ALL SELECT concat_ws(' ', c.relname, seqtypid::regtype, seqstart, seqincrement, seqmax, seqmin, seqcache, seqcycle)
 		  FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid
 		 WHERE c.relnamespace = $1::text::regnamespace AND c.relname NOT LIKE 'fencepost_migrations%') x`, f.schema)

@@ -42,14 +42,14 @@ func (g *Guard) Admit(ctx context.Context, tok token.Token) error {
 		return errNotDurable
 	}
 	c.toks = []token.Token{tok}
-	return c.by(c.stmts.admitDurable).commit(ctx)
+	return c.by(c.stmts.admitDurable, c.bound()).commit(ctx)
 }
 
-// claim is Admit of all tokens, before a transaction with a fixed snapshot.
+// claim is Admit of all tokens, before the transaction that they are for.
 // Observe-only mode judges the refused then, not twice.
 func (c *call) claim(ctx context.Context) error {
 	first := *c
-	if first.by(c.stmts.admitDurable); c.DangerouslyObserve {
+	if first.by(c.stmts.admitDurable, c.bound()); c.DangerouslyObserve {
 		first.admit.read = execute
 	}
 	return first.commit(ctx)

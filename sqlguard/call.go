@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -38,23 +39,33 @@ func (g *Guard) call(ctx context.Context, db DB, resources ...string) (*call, er
 		if err == nil {
 			c.toks = append(c.toks, tok)
 		} else if err = g.Observer.Judge(ctx, err, g.DangerouslyObserve); err != nil {
-			return nil, withLoss(ctx, err)
+			return nil, guard.WithLoss(ctx, err)
 		}
 	}
 	return c, nil
 }
 
-// by has the call admit with the statement, or observe.
-func (c *call) by(sql string) *call {
-	c.admit = admission{sql: sql, args: c.args, read: execute}
+// claimed, in place of a time to wait, admits only where the mark is the token's
+// already. A token that has yet to raise the mark does so in a short transaction
+// of its own: in a long one the raise would stay uncommitted, and to others the
+// writer would look like one of the token before.
+const claimed = -1
+
+// by has the call admit with the statement, or observe. wait is how many
+// milliseconds a raise waits for older writers.
+func (c *call) by(sql string, wait int32) *call {
+	c.admit = admission{sql: sql, read: execute}
 	if c.DangerouslyObserve {
-		c.admit = admission{sql: c.stmts.observe, args: c.args, read: c.observe}
+		c.admit = admission{sql: c.stmts.observe, read: c.observe}
+	}
+	c.admit.args = func(tok token.Token) []any {
+		args := []any{tok.Resource, tok.Number, tok.Holder, wait}
+		if c.admit.sql == c.stmts.admitBounded {
+			args = append(args, c.bound())
+		}
+		return args
 	}
 	return c
-}
-
-func (c *call) args(tok token.Token) []any {
-	return []any{tok.Resource, tok.Number, tok.Holder, c.bound()}
 }
 
 func execute(_ context.Context, br pgx.BatchResults, _ token.Token) error {

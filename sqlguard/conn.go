@@ -87,10 +87,11 @@ func (c Conn) send(ctx context.Context, body []*pgx.QueuedQuery) (*flight, error
 	if g.Tx.CommitQuery != "" {
 		p.commit = g.Tx.CommitQuery
 	}
+	wait := int32(claimed)
 	if _, ok := transaction(g.DB); ok {
-		p.begin, p.commit = nil, ""
+		p.begin, p.commit, wait = nil, "", one.bound()
 	}
-	return one.by(one.stmts.admit).fly(ctx, p)
+	return one.by(one.stmts.admit, wait).fly(ctx, p)
 }
 
 // refuseOptions looks where pgx does, before the first real argument. Sent in

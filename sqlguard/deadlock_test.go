@@ -2,6 +2,7 @@ package sqlguard_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 
@@ -39,7 +40,7 @@ func TestTwoResourcesInTwoOrders(t *testing.T) {
 		}
 		a, b := join(names[0], 1), join(names[1], 2)
 		errs := []error{await(t, a), await(t, b)}
-		if errs[0] == nil || outcomes(errs[0])[0] != guard.ErrRetryable {
+		if !errors.Is(errs[0], guard.ErrRetryable) {
 			errs[0], errs[1] = errs[1], errs[0]
 		}
 		require.Equal(t, []error{guard.ErrRetryable}, outcomes(errs[0]), "the twin must deadlock")

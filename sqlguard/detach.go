@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -25,9 +26,9 @@ func detached(ctx context.Context, d time.Duration) (context.Context, context.Ca
 	return context.WithTimeout(context.WithoutCancel(ctx), d)
 }
 
-// steady returns a context for a packet that contains its own COMMIT. It ends
-// with ctx, but not at once where only the lease is over: the mark decides
-// about that packet, while cutting it off would leave an unknown outcome.
+// steady returns a context for a packet. It ends with ctx, but not at once
+// where only the lease is over: the mark decides about that packet, and a
+// COMMIT in it that is cut off would leave an unknown outcome.
 //
 //  1. the packet is on its way, the server commits
 //  2. the lease is lost, its context ends
@@ -60,21 +61,14 @@ func leaseOver(cause error) bool {
 	return errors.Is(cause, token.ErrLost) || errors.Is(cause, token.ErrReleased)
 }
 
-// ended returns an error where ctx is over, for whatever reason.
+// ended returns an error where the caller has left. A lost lease is not that:
+// whether its token may still write is for the mark to say, and a refusal says
+// more than the end of a context.
 func ended(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return withLoss(ctx, fmt.Errorf("sqlguard: nothing was sent: %w", err))
+	if err := ctx.Err(); err != nil && !errors.Is(context.Cause(ctx), token.ErrLost) {
+		return guard.WithLoss(ctx, fmt.Errorf("sqlguard: nothing was sent: %w", err))
 	}
 	return nil
-}
-
-// withLoss joins the loss of the lease to the error it may explain.
-func withLoss(ctx context.Context, err error) error {
-	cause := context.Cause(ctx)
-	if err == nil || !errors.Is(cause, token.ErrLost) || errors.Is(err, token.ErrLost) {
-		return err
-	}
-	return errors.Join(err, cause)
 }
 
 // rollback also gives a pool its connection back. It does nothing after the

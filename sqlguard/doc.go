@@ -31,8 +31,8 @@
 // The fence is the name: a row that is written under two resource names, or by
 // a statement that goes around the guard, is not fenced. An admission ends
 // with the transaction or savepoint it was made in: see [Guard.Join]. The first
-// transactions under a token that was not claimed run one after another, since
-// the first of them raises the mark. Behind a pooler in transaction mode use an
+// write under a token that was not claimed claims it, in a transaction of its
+// own: three packets more, once. Behind a pooler in transaction mode use an
 // exec mode that does not name its prepared statements, or PgBouncer 1.21. A
 // promoted asynchronous standby has forgotten what it was not sent, marks too.
 //

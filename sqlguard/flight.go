@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -18,6 +19,7 @@ type flight struct {
 	results pgx.BatchResults
 	tx      pgx.Tx    // nil inside the caller's transaction
 	conn    *pgx.Conn // nil where nothing was sent
+	sent    time.Time
 	begun   bool
 	commits bool
 	land    context.CancelFunc
@@ -53,7 +55,7 @@ func (f *flight) fail(err error) error {
 	if unknown && !hasOutcome(err) {
 		err = &verdict{guard.ErrUnknown, err}
 	}
-	return withLoss(f.caller, nothingApplied(err))
+	return guard.WithLoss(f.caller, nothingApplied(err))
 }
 
 // drop gives everything back and reports whether err leaves the outcome open.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -16,8 +17,8 @@ import (
 // or until its tokens have raised their marks. Inside the caller's transaction
 // there is no second try: the first one has aborted it.
 func (c *call) fly(ctx context.Context, p packet) (*flight, error) {
-	start := time.Now()
-	for claimed := false; ; {
+	var waited time.Duration
+	for hasClaimed := false; ; {
 		if err := ended(ctx); err != nil {
 			return nil, err
 		}
@@ -26,16 +27,19 @@ func (c *call) fly(ctx context.Context, p packet) (*flight, error) {
 		switch {
 		case !errors.As(err, &b):
 			return f, err
-		case p.begin == nil, b.code == codeClaimFirst && claimed, b.code == codeLockTimeout && c.bound() == 0:
-			return nil, withLoss(ctx, b.verdict())
-		case b.code == codeClaimFirst:
-			claimed = true
+		case p.begin == nil, b.code == codeLockTimeout && c.bound() == 0:
+			return nil, guard.WithLoss(ctx, b.verdict())
+		case b.code == codeLockTimeout:
+			waited += b.waited
+			err = c.makeWay(ctx, b, waited)
+		case !hasClaimed:
+			hasClaimed = true
 			err = c.claim(ctx)
-		case c.DangerouslyObserve && c.admit.sql == c.stmts.observe:
+		case c.DangerouslyObserve:
 			c.giveUp(ctx, b)
 			err = nil
 		default:
-			err = c.makeWay(ctx, b, time.Since(start))
+			return nil, guard.WithLoss(ctx, b.verdict())
 		}
 		if err != nil {
 			return nil, err
@@ -45,14 +49,14 @@ func (c *call) fly(ctx context.Context, p packet) (*flight, error) {
 
 // makeWay ends the sessions of the older writers that keep b waiting, once
 // they have had their time. The limit that struck may have been the session's
-// own, and shorter.
+// own, and shorter. To end sessions would be no mere observing.
 func (c *call) makeWay(ctx context.Context, b *blocked, waited time.Duration) error {
 	var evicted error
-	if waited >= time.Duration(c.bound())*time.Millisecond {
+	if !c.DangerouslyObserve && waited >= time.Duration(c.bound())*time.Millisecond {
 		evicted = c.evict(ctx, b.tok)
 	}
 	if evicted != nil && sqlState(evicted) == "" {
-		return withLoss(ctx, fmt.Errorf("sqlguard: evict for %s: %w", b.tok, evicted))
+		return guard.WithLoss(ctx, fmt.Errorf("sqlguard: evict for %s: %w", b.tok, evicted))
 	}
 	// A sleep that is short beside any bound, but lets nobody spin where the
 	// session's lock_timeout is a millisecond.
@@ -62,14 +66,22 @@ func (c *call) makeWay(ctx context.Context, b *blocked, waited time.Duration) er
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return withLoss(ctx, errors.Join(fmt.Errorf("sqlguard: admit %s: older writers are still in: %w", b.tok, ctx.Err()), evicted))
+		return guard.WithLoss(ctx, errors.Join(fmt.Errorf("sqlguard: admit %s: older writers are still in: %w", b.tok, ctx.Err()), evicted))
 	}
 }
 
-// evict is a transaction of its own. An error with an SQLSTATE means that the
-// role may not, or that the function is not there.
+// evict is a READ COMMITTED transaction of its own: the function must see what
+// is committed while it runs. An error with an SQLSTATE means that the role may
+// not, or that the function is not there.
 func (c *call) evict(ctx context.Context, tok token.Token) error {
 	b := &pgx.Batch{}
+	b.BeginTx(raising)
 	b.Queue(c.stmts.evict, tok.Resource, tok.Number)
-	return c.db.SendBatch(ctx, b).Close()
+	b.Queue(commitSQL)
+	results := c.db.SendBatch(ctx, b)
+	err := results.Close()
+	if tx := results.Tx(); tx != nil {
+		rollback(ctx, tx)
+	}
+	return err
 }

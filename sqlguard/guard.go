@@ -24,9 +24,9 @@ type Guard struct {
 	// Empty means "fencepost". The search_path does not matter.
 	Schema string
 	// Tx are the options of the transactions that Update, UpdateAll and On
-	// begin. Under REPEATABLE READ and SERIALIZABLE a token that has yet to
-	// raise the mark does so in a transaction of its own first, so that the
-	// snapshot is younger than the last older write. Read only is an error.
+	// begin. A token that has yet to raise the mark does so in a transaction
+	// of its own first, so that the snapshot of REPEATABLE READ and
+	// SERIALIZABLE is younger than the last older write. Read only is an error.
 	Tx pgx.TxOptions
 	// Idle bounds how long a holder that was paused inside a transaction can
 	// keep its successor waiting. Zero means 5 s; give the lease's ttl if that
@@ -41,7 +41,9 @@ type Guard struct {
 	// Where the role may not do that, it waits on until its context ends.
 	// Inside a pgx.Tx it ends nobody's session, since that takes a second
 	// connection: the error is [guard.ErrRetryable]. A token that was claimed
-	// before (see [Guard.Admit]) never waits there.
+	// before (see [Guard.Admit]) never waits there. And whoever raises the mark
+	// there, with Join or Mint, is not ended for it before the commit: it may
+	// be the newest of all.
 	Idle time.Duration
 	// DangerouslyObserve judges every token and refuses none. What would have
 	// been refused goes to Observer, and the write goes on unguarded, as it

@@ -34,7 +34,10 @@ func TestStaleUnderEveryIsolation(t *testing.T) {
 			e.admitted(33)
 			ctx := e.ctx(34)
 			var late <-chan error
-			require.NoError(t, e.guard.Update(ctx, resource, func(tx pgx.Tx) error {
+			require.NoError(t, pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
+				if err := e.guard.Join(ctx, tx, resource); err != nil { // raises the mark in this transaction
+					return err
+				}
 				late = async(func() error { return e.at(level).Update(e.ctx(33), resource, e.write(ctx, "A")) })
 				e.awaitWaiting(1)
 				return e.write(ctx, "B")(tx)
@@ -45,6 +48,18 @@ func TestStaleUnderEveryIsolation(t *testing.T) {
 				err = e.at(level).Update(e.ctx(33), resource, e.write(ctx, "A"))
 			}
 			require.ErrorIs(t, err, guard.ErrStale)
+			require.Equal(t, "B", e.writer())
+		})
+		t.Run("while the newer writer's Update is open, under "+string(level), func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			e.admitted(33)
+			ctx := e.ctx(34)
+			require.NoError(t, e.guard.Update(ctx, resource, func(tx pgx.Tx) error {
+				err := e.at(level).Update(e.ctx(33), resource, e.write(ctx, "A"))
+				require.ErrorIs(t, err, guard.ErrStale, "the claim is committed: it is refused at once")
+				return e.write(ctx, "B")(tx)
+			}))
 			require.Equal(t, "B", e.writer())
 		})
 	}
@@ -92,7 +107,7 @@ func TestRaiseUnderFixedSnapshot(t *testing.T) {
 		for _, newer := range levels[1:] {
 			for _, older := range levels[:2] {
 				e := newEnv(t)
-				e.mutate("admit_slow", "NOT IN ('read committed', 'read uncommitted')", "= 'no such level'")
+				e.mutate("admit_slow", "NOT IN ('read committed', 'read uncommitted')", "= 'no such level'", "bound < 0", "false")
 				e.admitted(33)
 				last, err := overtake(e, older, newer)
 				require.NoError(t, err)

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/guard"
 )
 
 // Join admits the tokens that ctx carries for the resources in a transaction
@@ -33,7 +35,7 @@ func (g *Guard) Join(ctx context.Context, tx pgx.Tx, resources ...string) error 
 	if err != nil {
 		return err
 	}
-	return c.by(c.stmts.admitBounded).join(ctx)
+	return c.by(c.stmts.admitBounded, c.bound()).join(ctx)
 }
 
 func (c *call) join(ctx context.Context) error {
@@ -49,7 +51,7 @@ func (c *call) join(ctx context.Context) error {
 func (c *call) nest(ctx context.Context, outer pgx.Tx) (pgx.Tx, error) {
 	inner, err := outer.Begin(ctx)
 	if err != nil {
-		return nil, withLoss(ctx, nothingApplied(err))
+		return nil, guard.WithLoss(ctx, nothingApplied(err))
 	}
 	c.db = inner
 	if err := c.join(ctx); err != nil {

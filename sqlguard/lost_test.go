@@ -43,17 +43,42 @@ func TestLeaseLostBefore(t *testing.T) {
 		require.ErrorIs(t, err, token.ErrLost)
 		require.Len(t, outcomes(err), 1)
 	})
-	t.Run("before anything was sent it is an ordinary error", func(t *testing.T) {
+	t.Run("before anything was sent the mark decides, and the refusal says so", func(t *testing.T) {
 		t.Parallel()
 		e := newEnv(t)
 		for name, door := range doors(e, e.guard) {
+			e.exec("DELETE FROM marks")
+			e.admitted(34)
 			ctx, lose := e.leased(33)
 			lose(lost)
 			err := door(ctx, "x")
-			require.ErrorIs(t, err, context.Canceled, name)
-			if name != "Join" { // it is pgx's Begin that fails
-				require.ErrorIs(t, err, token.ErrLost, name)
+			if name == "Join" { // it is pgx's Begin that fails
+				require.ErrorIs(t, err, context.Canceled)
+				continue
 			}
+			require.ErrorIs(t, err, guard.ErrStale, name)
+			require.ErrorIs(t, err, token.ErrLost, name)
+		}
+		require.Equal(t, "34 h34", e.mark(resource))
+	})
+	t.Run("the newest token's single statement is applied", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		e.admitted(33)
+		ctx, lose := e.leased(33)
+		lose(lost)
+		_, err := e.guard.On(resource).Exec(ctx, e.sql("UPDATE accounts SET writer = 'x' WHERE id = 42"))
+		require.NoError(t, err)
+		require.Equal(t, "x", e.writer())
+	})
+	t.Run("a caller who has left is no lost lease", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		ctx, leave := context.WithCancel(e.ctx(33))
+		leave()
+		for name, door := range doors(e, e.guard) {
+			err := door(ctx, "x")
+			require.ErrorIs(t, err, context.Canceled, name)
 			require.Empty(t, outcomes(err), name)
 		}
 		require.Empty(t, e.mark(resource))

@@ -19,16 +19,23 @@ func (c *call) observe(ctx context.Context, br pgx.BatchResults, tok token.Token
 	if err := br.QueryRow().Scan(&number, &holder); err != nil || number == nil {
 		return err
 	}
+	if *number == 0 {
+		c.unjudged(ctx, tok)
+		return nil
+	}
 	mark := guard.Mark{Number: *number, Holder: *holder}
 	return c.Observer.Judge(ctx, &guard.StaleError{Token: tok, Mark: mark}, true)
 }
 
-// giveUp has an observing call go on without the token that older writers
-// keep waiting: to end their sessions would be no mere observing.
+// giveUp has an observing call go on without the token whose claim older
+// writers kept waiting.
 func (c *call) giveUp(ctx context.Context, b *blocked) {
-	// A clone: a claim shares its tokens with the call that it is for.
-	c.toks = slices.DeleteFunc(slices.Clone(c.toks), func(tok token.Token) bool { return tok == b.tok })
-	err := fmt.Errorf("sqlguard: observe-only, %s was not judged: older writers are still in: %w", b.tok, b.err)
+	c.toks = slices.DeleteFunc(c.toks, func(tok token.Token) bool { return tok == b.tok })
+	c.unjudged(ctx, b.tok)
+}
+
+func (c *call) unjudged(ctx context.Context, tok token.Token) {
+	err := fmt.Errorf("sqlguard: observe-only, %s was not judged: older writers are still in", tok)
 	if c.Observer.Observed != nil {
 		c.Observer.Observed(ctx, err)
 		return

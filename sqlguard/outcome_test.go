@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -67,8 +68,8 @@ func TestOutcomesOfTheServer(t *testing.T) {
 			e.exec("SELECT pg_terminate_backend($1)", tx.Conn().PgConn().PID())
 			return nil
 		}
-		err := e.guard.Update(ctx, resource, end)
-		require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "at the commit: %v", err)
+		err := e.guard.Update(ctx, resource, func(tx pgx.Tx) error { defer time.Sleep(200 * time.Millisecond); return end(tx) })
+		require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "before the commit: %v", err)
 		err = e.guard.Update(ctx, resource, func(tx pgx.Tx) error { return errors.Join(end(tx), e.write(ctx, "x")(tx)) })
 		require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "at a statement: %v", err)
 		_, err = e.guard.On(resource).Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid()), pg_sleep(60)")

@@ -2,6 +2,7 @@ package sqlguard
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -23,10 +24,8 @@ type packet struct {
 // send sends the packet and reads the answers up to the body's. Where the
 // error is not nil, everything is closed, rolled back, and given back.
 func (c *call) send(ctx context.Context, p packet) (*flight, error) {
-	f := &flight{caller: ctx, batch: &pgx.Batch{}, commits: p.commit != "", land: func() {}}
-	if f.commits {
-		ctx, f.land = steady(ctx)
-	}
+	f := &flight{caller: ctx, batch: &pgx.Batch{}, commits: p.commit != ""}
+	ctx, f.land = steady(ctx)
 	if p.begin != nil {
 		f.batch.BeginTx(*p.begin)
 	}
@@ -41,7 +40,8 @@ func (c *call) send(ctx context.Context, p packet) (*flight, error) {
 	if f.commits {
 		f.batch.Queue(p.commit)
 	}
-	f.results = c.db.SendBatch(ctx, f.batch)
+	f.results = c.db.SendBatch(ctx, f.batch) // having waited for a connection
+	f.sent = time.Now()
 	panicked := true
 	defer func() {
 		if panicked { // the observer: its connection must not be lost with it

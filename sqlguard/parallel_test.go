@@ -67,6 +67,7 @@ func TestOneTokenWritesInParallel(t *testing.T) {
 		e := newEnv(t)
 		e.admitted(33)
 		var inside, waited atomic.Int64
+		ctx := e.bounded()
 		for _, err := range all(func(int) error {
 			return pgx.BeginFunc(e.bounded(), e.pool, func(tx pgx.Tx) error {
 				_, err := tx.Exec(e.bounded(), e.sql(`SET LOCAL lock_timeout = '300ms';
@@ -77,7 +78,7 @@ func TestOneTokenWritesInParallel(t *testing.T) {
 					return nil
 				}
 				inside.Add(1)
-				for waited.Load() < writers-1 { // it stays until all others have given up
+				for waited.Load() < writers-1 && ctx.Err() == nil { // it stays until all others have given up
 					time.Sleep(time.Millisecond)
 				}
 				return nil

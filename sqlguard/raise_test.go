@@ -2,7 +2,7 @@ package sqlguard_test
 
 import (
 	"fmt"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,7 +26,7 @@ func TestRaisingAtOnce(t *testing.T) {
 				return err
 			}
 			both <- struct{}{}
-			for len(both) < 2 {
+			for len(both) < 2 && ctx.Err() == nil {
 				time.Sleep(time.Millisecond)
 			}
 			_, err := tx.Exec(ctx, e.sql("UPDATE marks SET number = number + 1 WHERE resource = 'account/42'"))
@@ -41,14 +41,18 @@ func TestRaisingAtOnce(t *testing.T) {
 		t.Parallel()
 		e := newEnv(t)
 		for round := range int64(20) {
-			b, best := newBarrier(), atomic.Int64{}
+			var mu sync.Mutex
+			var inside []int64 // in the order in which they were in
+			b := newBarrier()
 			for i, err := range all(func(i int) error {
 				ctx := e.ctx(100*round + int64(i%4) + 1)
 				if err := b.pass(ctx); err != nil {
 					return err
 				}
 				return e.guard.Update(ctx, resource, func(pgx.Tx) error {
-					best.Store(max(best.Load(), int64(i%4)+1))
+					mu.Lock()
+					defer mu.Unlock()
+					inside = append(inside, int64(i%4))
 					return nil
 				})
 			}) {
@@ -58,6 +62,7 @@ func TestRaisingAtOnce(t *testing.T) {
 					require.ErrorIs(t, err, guard.ErrStale)
 				}
 			}
+			require.IsNonDecreasing(t, inside, "an older token was admitted after a newer one")
 		}
 	})
 }

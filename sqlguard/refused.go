@@ -3,6 +3,7 @@ package sqlguard
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -15,7 +16,10 @@ import (
 type blocked struct {
 	tok  token.Token
 	code string // codeClaimFirst or codeLockTimeout
-	err  error
+	// waited is how long the packet was on its way: the server keeps its
+	// answers until the last of them is there.
+	waited time.Duration
+	err    error
 }
 
 func (b *blocked) Error() string { return b.err.Error() }
@@ -38,10 +42,11 @@ func (c *call) refused(f *flight, tok token.Token, err error) error {
 	switch pg.Code {
 	case codeStale, codeCollision:
 		f.drop(err) // before anybody is told: an observer may be slow
-		return withLoss(f.caller, c.Observer.Judge(f.caller, &verdict{stale(tok, pg), err}, false))
+		return guard.WithLoss(f.caller, c.Observer.Judge(f.caller, &verdict{stale(tok, pg), err}, false))
 	case codeClaimFirst, codeLockTimeout:
+		waited := time.Since(f.sent)
 		f.drop(err)
-		return &blocked{tok: tok, code: pg.Code, err: err}
+		return &blocked{tok: tok, code: pg.Code, waited: waited, err: err}
 	}
 	return f.fail(c.wrap(err))
 }

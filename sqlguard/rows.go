@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/fencepost/fencepost/guard"
 )
 
 // Query runs a statement that returns rows. They must be closed, which reading
@@ -89,11 +91,19 @@ func (r *rows) Values() ([]any, error) {
 // row is the first of the rows.
 type row struct{ rows pgx.Rows }
 
+// unscanned says of an error of our own that the statement has run.
+func (r row) unscanned(err error) error {
+	if all, ok := r.rows.(*rows); ok && all.flight.commits {
+		return &verdict{guard.ErrUnknown, err}
+	}
+	return err
+}
+
 func (r row) Scan(dest ...any) error {
 	defer r.rows.Close() // also where a scanner panics
 	for _, d := range dest {
 		if _, ok := d.(*pgtype.DriverBytes); ok { // it would point into memory that Close frees
-			return errors.New("sqlguard: cannot scan into *pgtype.DriverBytes from QueryRow")
+			return r.unscanned(errors.New("sqlguard: cannot scan into *pgtype.DriverBytes from QueryRow"))
 		}
 	}
 	if !r.rows.Next() {

@@ -38,7 +38,6 @@ func TestRows(t *testing.T) {
 		}
 		require.ErrorContains(t, rows.Err(), "division by zero")
 		require.Empty(t, outcomes(rows.Err()))
-		require.Empty(t, e.mark(resource))
 		require.Zero(t, e.pool.Stat().AcquiredConns())
 	})
 	t.Run("an error while scanning leaves the outcome open and the connection free", func(t *testing.T) {

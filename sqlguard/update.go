@@ -3,8 +3,11 @@ package sqlguard
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/guard"
 )
 
 var errNoResources = errors.New("sqlguard: no resource was named")
@@ -13,7 +16,10 @@ var errNoResources = errors.New("sqlguard: no resource was named")
 // resource was admitted before fn reads anything: what fn reads is the last
 // write of every older token, and no newer one gets in before the transaction
 // ends. A nil error means that it was committed. BEGIN and the admission are
-// one packet, so it takes no more of them than the same unguarded closure.
+// one packet, so under a claimed token ([Guard.Admit]) it takes no more of them
+// than the same unguarded closure; one that was not claimed is claimed first.
+// After more than 100 ms it asks whether its session is still there before it
+// sends COMMIT.
 //
 // A refusal ([guard.ErrStale], [guard.ErrCollision], or the token package's
 // error for a missing, released or incomplete token) comes before fn, which
@@ -55,27 +61,29 @@ func (g *Guard) update(ctx context.Context, resources []string, fn func(tx pgx.T
 	if err != nil {
 		return err
 	}
-	tx, err := c.by(c.stmts.admitBounded).begin(ctx)
+	tx, err := c.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer rollback(ctx, tx)
+	begun := time.Now()
 	if err := fn(tx); err != nil {
-		return withLoss(ctx, nothingApplied(err))
+		return guard.WithLoss(ctx, nothingApplied(err))
 	}
-	return withLoss(ctx, c.finish(ctx, tx))
+	return guard.WithLoss(ctx, c.finish(ctx, tx, begun))
 }
 
 func (c *call) begin(ctx context.Context) (pgx.Tx, error) {
 	if outer, ok := transaction(c.db); ok {
-		return c.nest(ctx, outer)
+		return c.by(c.stmts.admitBounded, c.bound()).nest(ctx, outer)
 	}
-	f, err := c.fly(ctx, packet{begin: &c.Tx})
+	f, err := c.by(c.stmts.admitBounded, claimed).fly(ctx, packet{begin: &c.Tx})
 	if err != nil {
 		return nil, err
 	}
 	if err := f.results.Close(); err != nil {
 		return nil, f.fail(c.wrap(err))
 	}
+	f.land()
 	return f.tx, nil
 }

@@ -52,7 +52,7 @@ func TestUpdate(t *testing.T) {
 		})
 		require.ErrorIs(t, err, own)
 		require.Empty(t, e.writer())
-		require.Empty(t, e.mark(resource), "the raise belongs to the transaction")
+		require.Equal(t, "33 h33", e.mark(resource), "the claim stands")
 	})
 	t.Run("a panic in fn rolls back and goes on", func(t *testing.T) {
 		t.Parallel()

@@ -39,7 +39,7 @@ func TestWaitingForOlderWriters(t *testing.T) {
 		t.Parallel()
 		e := newEnv(t)
 		letGo := busy(e)
-		e.mutate("evict", "SELECT count(*)", "RAISE insufficient_privilege; SELECT count(*)")
+		e.mutate("evict", "RETURN (SELECT count(*)", "RAISE insufficient_privilege; RETURN (SELECT count(*)")
 		g := e.with(func(g *sqlguard.Guard) { g.Idle = time.Millisecond })
 		ctx, cancel := context.WithTimeout(e.bounded(), 2*time.Second)
 		defer cancel()
@@ -64,19 +64,25 @@ func TestWaitingForOlderWriters(t *testing.T) {
 		require.NoError(t, letGo(), "the older writer was not ended")
 		require.NoError(t, await(t, claim))
 	})
-	t.Run("observing, it goes on without, and says so", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
-		letGo := busy(e)
-		var seen []error
-		g := e.with(func(g *sqlguard.Guard) {
-			g.Idle, g.DangerouslyObserve = short, true
-			g.Observer.Observed = func(_ context.Context, err error) { seen = append(seen, err) }
+	for _, level := range levels {
+		t.Run("observing under "+string(level)+", it goes on without, and says so", func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			letGo := busy(e)
+			var seen []error
+			g := e.with(func(g *sqlguard.Guard) {
+				g.Idle, g.DangerouslyObserve, g.Tx.IsoLevel = short, true, level
+				g.Observer.Observed = func(_ context.Context, err error) { seen = append(seen, err) }
+			})
+			require.NoError(t, g.Update(e.ctx(34), resource, e.write(e.bounded(), "B")))
+			require.Equal(t, "B", e.writer())
+			require.Len(t, seen, 1)
+			require.ErrorContains(t, seen[0], "account/42#34 was not judged")
+			tx := e.open(pgx.TxOptions{})
+			require.NoError(t, g.Join(e.ctx(34), tx, resource), "and inside a transaction")
+			require.NoError(t, tx.Commit(e.bounded()))
+			require.Len(t, seen, 2)
+			require.NoError(t, letGo(), "the older writer was not ended")
 		})
-		require.NoError(t, g.Update(e.ctx(34), resource, e.write(e.bounded(), "B")))
-		require.Equal(t, "B", e.writer())
-		require.Len(t, seen, 1)
-		require.ErrorContains(t, seen[0], "account/42#34 was not judged")
-		require.NoError(t, letGo(), "the older writer was not ended")
-	})
+	}
 }

@@ -1,9 +1,12 @@
 -- +goose Up
 
 -- A role of the application needs USAGE on this schema and nothing else. A schema grants nothing to PUBLIC, so the
--- EXECUTE that PUBLIC has on every function here is worth nothing without it; the functions that write run as their
--- owner, so no role but the owner needs a right on the tables, and none can lower or delete a mark.
+-- EXECUTE that PUBLIC has on the functions for applications is worth nothing without it; the functions that write run as
+-- their owner, so no role but the owner needs a right on the tables, and none can lower or delete a mark.
 -- Whoever has USAGE may admit any number: give it to those who may write what is fenced.
+--
+-- PL/pgSQL looks up the types of DECLARE once in a session, with the search_path of whoever has the function compiled
+-- first. So every type is written with its schema, but for those that SQL's grammar knows by itself.
 --
 -- CREATE SCHEMA IF NOT EXISTS asks for the right to create schemas even where this one is there already.
 -- +goose StatementBegin

@@ -19,10 +19,10 @@ $fencepost$;
 -- +goose StatementBegin
 CREATE FUNCTION "fencepost".lock_alone(r text, bound integer) RETURNS void LANGUAGE plpgsql AS $fencepost$
 DECLARE
-  usual text := current_setting('lock_timeout');
+  usual pg_catalog.text := current_setting('lock_timeout');
 BEGIN
   IF bound > 0 AND (usual = '0' OR bound * interval '1 millisecond' < usual::interval) THEN
-    PERFORM set_config('lock_timeout', bound::text, true);
+    PERFORM set_config('lock_timeout', bound::pg_catalog.text, true);
     PERFORM pg_advisory_xact_lock("fencepost".lock_key(r));
     PERFORM set_config('lock_timeout', usual, true);
   ELSE
@@ -37,7 +37,7 @@ $fencepost$;
 CREATE FUNCTION "fencepost".admit_slow(r text, t bigint, h text, bound integer) RETURNS void LANGUAGE plpgsql AS $fencepost$
 DECLARE
   n bigint;
-  o text;
+  o pg_catalog.text;
 BEGIN
   SELECT m.number, m.holder INTO n, o FROM "fencepost".marks m WHERE m.resource = r;
   IF n IS NULL OR n < t THEN
@@ -45,6 +45,11 @@ BEGIN
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
       RAISE EXCEPTION USING ERRCODE = 'ZF004', MESSAGE = 'fencepost: claim before the snapshot',
         HINT = 'Admit the token in a READ COMMITTED transaction of its own first.';
+    END IF;
+    -- While a long transaction keeps its raise to itself, its writer looks to others like one of the older token.
+    IF bound < 0 THEN
+      RAISE EXCEPTION USING ERRCODE = 'ZF004', MESSAGE = 'fencepost: claim first',
+        HINT = 'Admit the token in a transaction of its own first.';
     END IF;
     PERFORM "fencepost".lock_alone(r, bound);
     -- Somebody may have raised it further while we waited: then nothing is written, and the mark read again refuses.
@@ -69,7 +74,8 @@ $fencepost$;
 -- +goose StatementEnd
 
 -- Admits token (t, h) for resource r until the (sub)transaction ends, or raises ZF001 stale, ZF002 collision (DETAIL:
--- number and holder of the mark) or ZF004. Where it must raise the mark, bound limits the wait for older writers.
+-- number and holder of the mark) or ZF004. Where it must raise the mark, bound limits the wait for older writers; below 0
+-- it does not raise at all, and ZF004 says so.
 -- +goose StatementBegin
 CREATE FUNCTION "fencepost".admit(r text, t bigint, h text, bound integer DEFAULT 0) RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fencepost$
@@ -90,6 +96,15 @@ BEGIN
   PERFORM "fencepost".admit_slow(r, t, h, bound);
 END
 $fencepost$;
+-- +goose StatementEnd
+
+-- Only the functions that run as the owner call these.
+-- +goose StatementBegin
+REVOKE EXECUTE ON FUNCTION
+  "fencepost".admit_slow(text, bigint, text, integer),
+  "fencepost".lock_alone(text, integer),
+  "fencepost".remember(text)
+FROM PUBLIC;
 -- +goose StatementEnd
 
 -- +goose Down

@@ -54,6 +54,14 @@ END
 $fencepost$;
 -- +goose StatementEnd
 
+-- Only the functions that run as the owner call these.
+-- +goose StatementBegin
+REVOKE EXECUTE ON FUNCTION
+  "fencepost".commit_durably(),
+  "fencepost".next_number(bigint)
+FROM PUBLIC;
+-- +goose StatementEnd
+
 -- +goose Down
 -- +goose StatementBegin
 DO $fencepost$

@@ -27,7 +27,7 @@ CREATE FUNCTION "fencepost".draw_number(last bigint) RETURNS bigint LANGUAGE plp
 DECLARE
   lowest bigint := "fencepost".next_number(last);
 BEGIN
-  RETURN greatest(nextval(format('%I.numbers', 'fencepost')::regclass), lowest);
+  RETURN greatest(nextval(format('%I.numbers', 'fencepost')::pg_catalog.regclass), lowest);
 EXCEPTION WHEN sequence_generator_limit_exceeded THEN
   RAISE EXCEPTION USING ERRCODE = 'ZF005', MESSAGE = 'fencepost: numbers exhausted';
 END
@@ -48,6 +48,14 @@ BEGIN
   RETURN lease;
 END
 $fencepost$;
+-- +goose StatementEnd
+
+-- Only the functions that run as the owner call these.
+-- +goose StatementBegin
+REVOKE EXECUTE ON FUNCTION
+  "fencepost".lock_lease(text),
+  "fencepost".draw_number(bigint)
+FROM PUBLIC;
 -- +goose StatementEnd
 
 -- +goose Down

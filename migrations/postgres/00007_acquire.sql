@@ -10,7 +10,7 @@ CREATE FUNCTION "fencepost".acquire(r text, h text, ttl interval,
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fencepost$
 DECLARE
   lease "fencepost".leases;
-  clock timestamptz := clock_timestamp();  -- now() stands still while a transaction is open, and so would every lease
+  clock pg_catalog.timestamptz := clock_timestamp();  -- now() stands still while a transaction is open, and so would every lease
 BEGIN
   IF (r <> '' AND h <> '' AND ttl > interval '0') IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'fencepost: acquire needs a resource, a holder, and a ttl above 0';

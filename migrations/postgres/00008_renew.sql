@@ -6,8 +6,8 @@
 CREATE FUNCTION "fencepost".renew(r text, h text, ttl interval, OUT renewed boolean, OUT waited interval)
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fencepost$
 DECLARE
-  ends timestamptz;
-  clock timestamptz;
+  ends pg_catalog.timestamptz;
+  clock pg_catalog.timestamptz;
 BEGIN
   IF (r <> '' AND h <> '' AND ttl > interval '0') IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'fencepost: renew needs a resource, a holder, and a ttl above 0';

@@ -1,7 +1,8 @@
 -- +goose Up
 
 -- Gives resource r back if holder h still has it, and says whether. Its number stays. The commit does not wait for the
--- disk unless the transaction has written something before: a release that a crash undoes only lets the lease run out.
+-- disk unless the transaction has written something before: a release that a crash undoes only lets the lease run out. Made
+-- for a transaction of its own: what comes behind it in another one would not wait for the disk either.
 -- +goose StatementBegin
 CREATE FUNCTION "fencepost".release(r text, h text) RETURNS boolean LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fencepost$
