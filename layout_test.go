@@ -25,7 +25,7 @@ var layout = map[string][]string{
 	"token/memtoken":    {"token"},
 	"token/redistoken":  {"token", "github.com/redis/go-redis/v9"},
 	"token/pgtoken":     {"token", "github.com/jackc/pgx/v5"},
-	"token/tokentest":   {"token", "token/memtoken"},
+	"token/tokentest":   {"token"},
 	"guard":             {"token"},
 	"guard/guardtest":   {"token", "guard"},
 	"sqlguard":          {"token", "guard", "github.com/jackc/pgx/v5"},
