@@ -8,7 +8,8 @@ type Dialect int
 const (
 	// Postgres is PostgreSQL, version 13 or newer.
 	Postgres Dialect = iota
-	// SQLite is SQLite, version 3.8.2 or newer.
+	// SQLite is SQLite, version 3.8.2 or newer for the table; package stdsql,
+	// which writes to it, wants 3.24.
 	SQLite
 )
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -66,7 +65,7 @@ func leaseOver(cause error) bool {
 // more than the end of a context.
 func ended(ctx context.Context) error {
 	if err := ctx.Err(); err != nil && !errors.Is(context.Cause(ctx), token.ErrLost) {
-		return guard.WithLoss(ctx, fmt.Errorf("sqlguard: nothing was sent: %w", err))
+		return fmt.Errorf("sqlguard: nothing was sent: %w", err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -34,6 +35,7 @@ func TestPackets(t *testing.T) {
 	both := token.NewContext(ctx, token.Token{Resource: "account/43", Number: 33, Holder: "h33"})
 	require.NoError(t, e.guard.Admit(ctx, token.Token{Resource: "account/43", Number: 33, Holder: "h33"}))
 
+	var fresh int64
 	for name, c := range map[string]struct {
 		packets int64
 		call    func() error
@@ -42,6 +44,14 @@ func TestPackets(t *testing.T) {
 		"Update, with the closure's one statement": {3, func() error { return g.Update(ctx, resource, e.write(ctx, "x")) }, nil},
 		"UpdateAll, with the closure's one statement": {3, func() error {
 			return g.UpdateAll(both, []string{resource, "account/43"}, e.write(ctx, "x"))
+		}, nil},
+		"Update that lasts, which asks before it commits": {4, func() error {
+			return g.Update(ctx, resource, func(tx pgx.Tx) error { time.Sleep(150 * time.Millisecond); return e.write(ctx, "x")(tx) })
+		}, nil},
+		"On, under a token that is new each time": {4, func() error {
+			fresh++
+			_, err := g.On("account/45").Exec(token.NewContext(ctx, token.Token{Resource: "account/45", Number: fresh, Holder: "h"}), statement)
+			return err
 		}, nil},
 		"Update, refused":  {2, func() error { return g.Update(zombie, resource, e.write(ctx, "x")) }, guard.ErrStale},
 		"Update, observed": {3, func() error { return observing.Update(zombie, resource, e.write(ctx, "x")) }, nil},

@@ -2,6 +2,7 @@ package sqlguard_test
 
 import (
 	"context"
+	"math"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -50,13 +51,18 @@ func wired(t testing.TB, size int32, change ...func(*pgxpool.Config)) (*pgxpool.
 	return pool, w
 }
 
-// during is how many packets f takes once everything is prepared.
+// during is how many packets f takes once everything is prepared: the least of
+// three times, since a busy machine can make any transaction a slow one, and
+// those ask whether their session is still there.
 func (w *wire) during(f func()) int64 {
 	f()
-	f()
-	before := w.packets.Load()
-	f()
-	return w.packets.Load() - before
+	least := int64(math.MaxInt64)
+	for range 3 {
+		before := w.packets.Load()
+		f()
+		least = min(least, w.packets.Load()-before)
+	}
+	return least
 }
 
 // modes are all that pgx has.

@@ -9,14 +9,15 @@ import (
 type Pause int
 
 const (
-	// SelfStopped means that A stops itself with SIGSTOP, sent to its own thread, so that
-	// not one instruction more runs before the whole process stands. Linux.
+	// SelfStopped means that A stops itself with SIGSTOP, sent to its own
+	// thread, so that not one instruction more runs before the whole process
+	// stands. Linux.
 	SelfStopped Pause = iota + 1
-	// StoppedByParent means that A waits for a byte, and is stopped with SIGSTOP while it
-	// waits. Where threads cannot be signalled.
+	// StoppedByParent means that A waits for a byte, and is stopped with SIGSTOP
+	// while it waits. Where threads cannot be signalled.
 	StoppedByParent
-	// InProcess means that A waits for a byte and renews no lease meanwhile. The process
-	// itself runs on. Where there is no SIGSTOP.
+	// InProcess means that A waits for a byte and renews no lease meanwhile. The
+	// process itself runs on. Where there is no SIGSTOP.
 	InProcess
 )
 

@@ -11,9 +11,9 @@ shift 2
 	: >"$folder/ended"
 } &
 read -r _
-# Again until it has ended: a signal that comes while the server is still being
+# Again until it has ended, or somebody has removed the folder: a signal that comes while the server is still being
 # prepared is lost, since a shell ignores some of them in the background.
-until [ -e "$folder/ended" ]; do
+until [ -e "$folder/ended" ] || [ ! -e "$folder" ]; do
 	kill -s "$signal" "$(cat "$folder/pid")"
 	sleep 0.1
 done
