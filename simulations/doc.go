@@ -1,0 +1,2 @@
+// Package simulations proves that code survives the pause.
+package simulations

@@ -1,0 +1,3 @@
+// Package history writes down what writers asked for and what became of it,
+// and judges it.
+package history
