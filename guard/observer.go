@@ -3,6 +3,8 @@ package guard
 import (
 	"context"
 	"log/slog"
+
+	"github.com/fencepost/fencepost/internal/point"
 )
 
 // Observer is told what a guard decides. Fields that are nil are passed over.
@@ -20,17 +22,19 @@ type Observer struct {
 // must answer. In observe-only mode a refusal becomes nil; every other error
 // is returned as it is, in both modes.
 func (o Observer) Judge(ctx context.Context, err error, dangerouslyObserve bool) error {
-	switch {
-	case err == nil || !Refusal(err):
+	if err == nil || !Refusal(err) {
 		return err
-	case !dangerouslyObserve:
+	}
+	simulated := point.Observing(ctx) // the unguarded twin of a simulation, in which nobody is warned
+	switch {
+	case !dangerouslyObserve && !simulated:
 		if o.Refused != nil {
 			o.Refused(ctx, err)
 		}
 		return err
 	case o.Observed != nil:
 		o.Observed(ctx, err)
-	default:
+	case !simulated:
 		slog.WarnContext(ctx, "guard: observe-only, would have refused", "error", err)
 	}
 	return nil

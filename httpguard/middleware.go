@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/point"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -58,14 +59,17 @@ func (m Middleware) Wrap(next http.Handler) http.Handler {
 		if err != nil {
 			err = m.report(ctx, err)
 		}
-		switch {
-		case err != nil:
+		if err != nil {
 			refuse(w, r, err)
-		case len(toks) == 0:
+			return
+		}
+		point.At(ctx, point.Admitted, r)
+		if len(toks) == 0 {
 			next.ServeHTTP(w, r)
-		default:
+		} else {
 			next.ServeHTTP(w, r.WithContext(ctx))
 		}
+		point.At(ctx, point.Response, r)
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+
+	"github.com/fencepost/fencepost/internal/point"
 )
 
 // mountError and storeError do not unwrap: what is behind them says nothing of
@@ -22,7 +24,10 @@ func (e *storeError) Error() string { return e.err.Error() }
 // must not take a service with it that does not yet rely on it.
 func (m Middleware) report(ctx context.Context, err error) error {
 	err = m.Observer.Judge(ctx, err, m.DangerouslyObserve)
-	if err != nil && m.DangerouslyObserve {
+	switch {
+	case err == nil, point.Observing(ctx):
+		return nil
+	case m.DangerouslyObserve:
 		slog.WarnContext(ctx, "httpguard: observe-only, passed unjudged", "error", err)
 		return nil
 	}

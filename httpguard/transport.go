@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/fencepost/fencepost/internal/point"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -49,7 +50,13 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	return t.base().RoundTrip(out)
+	ctx := req.Context()
+	if !point.Listening(ctx) || point.Key(ctx) != nil { // or it is told by who is around
+		return t.base().RoundTrip(out)
+	}
+	point.At(ctx, point.Request, req)
+	defer point.At(ctx, point.Response, req)
+	return t.base().RoundTrip(out.WithContext(point.Within(ctx, req)))
 }
 
 // CloseIdleConnections does so with Base, if Base can.

@@ -33,6 +33,7 @@ func (g *Guard) call(ctx context.Context, db DB, resources ...string) (*call, er
 	if err := check(db); err != nil {
 		return nil, err
 	}
+	g = g.simulated(ctx)
 	c := &call{Guard: g, db: db, stmts: statementsOf(g.Schema), toks: make([]token.Token, 0, len(resources))}
 	for _, resource := range resources {
 		tok, err := token.FromContext(ctx, resource)

@@ -10,10 +10,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/point"
 )
 
 // flight is a packet that was sent and whose answers are being read.
 type flight struct {
+	call    *call
 	caller  context.Context
 	batch   *pgx.Batch
 	results pgx.BatchResults
@@ -22,6 +24,7 @@ type flight struct {
 	sent    time.Time
 	begun   bool
 	commits bool
+	wrote   bool // more than marks
 	land    context.CancelFunc
 }
 
@@ -46,6 +49,11 @@ func (f *flight) end(err error) error {
 		return f.fail(err)
 	}
 	f.release()
+	if f.wrote {
+		f.call.at(f.caller, point.Applied)
+	} else {
+		f.call.at(f.caller, point.Undone)
+	}
 	return nil
 }
 
@@ -69,6 +77,11 @@ func (f *flight) drop(err error) (unknown bool) {
 	_ = f.results.Close() // it follows from err
 	unknown = f.unknown(err)
 	f.release()
+	if unknown {
+		f.call.at(f.caller, point.Unknown)
+	} else {
+		f.call.at(f.caller, point.Undone)
+	}
 	return unknown
 }
 

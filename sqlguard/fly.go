@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/point"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -78,7 +79,7 @@ func (c *call) evict(ctx context.Context, tok token.Token) error {
 	b.BeginTx(raising)
 	b.Queue(c.stmts.evict, tok.Resource, tok.Number)
 	b.Queue(commitSQL)
-	results := c.db.SendBatch(ctx, b)
+	results := c.db.SendBatch(point.Within(ctx, c), b)
 	err := results.Close()
 	if tx := results.Tx(); tx != nil {
 		rollback(ctx, tx)

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/point"
 )
 
 // Join admits the tokens that ctx carries for the resources in a transaction
@@ -35,7 +36,11 @@ func (g *Guard) Join(ctx context.Context, tx pgx.Tx, resources ...string) error 
 	if err != nil {
 		return err
 	}
-	return c.by(c.stmts.admitBounded, c.bound()).join(ctx)
+	if err := c.by(c.stmts.admitBounded, c.bound()).join(ctx); err != nil {
+		return err
+	}
+	c.at(ctx, point.Admitted)
+	return nil
 }
 
 func (c *call) join(ctx context.Context) error {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/internal/point"
 )
 
 // packet is what a call sends at once:
@@ -24,8 +26,12 @@ type packet struct {
 // send sends the packet and reads the answers up to the body's. Where the
 // error is not nil, everything is closed, rolled back, and given back.
 func (c *call) send(ctx context.Context, p packet) (*flight, error) {
-	f := &flight{caller: ctx, batch: &pgx.Batch{}, commits: p.commit != ""}
+	f := &flight{call: c, caller: ctx, batch: &pgx.Batch{}, commits: p.commit != ""}
+	c.at(ctx, point.Begin)
 	ctx, f.land = steady(ctx)
+	if p.begin != nil || len(p.body) == 0 { // what is not the caller's own
+		ctx = point.Within(ctx, c)
+	}
 	if p.begin != nil {
 		f.batch.BeginTx(*p.begin)
 	}

@@ -31,6 +31,7 @@ func (c Conn) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	if err != nil {
 		return pgx.FailedBatchResults(b, err)
 	}
+	f.wrote = true // whatever is in it: its callbacks read the tags
 	return &results{flight: f, body: b.QueuedQueries}
 }
 

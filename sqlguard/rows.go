@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/point"
 )
 
 // Query runs a statement that returns rows. They must be closed, which reading
@@ -53,6 +54,7 @@ func (r *rows) Close() {
 	}
 	r.closed = true
 	r.Rows.Close()
+	r.flight.wrote = point.Wrote(r.Rows.CommandTag().String())
 	r.err = r.flight.end(r.Rows.Err())
 }
 

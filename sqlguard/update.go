@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/point"
 )
 
 var errNoResources = errors.New("sqlguard: no resource was named")
@@ -65,12 +66,23 @@ func (g *Guard) update(ctx context.Context, resources []string, fn func(tx pgx.T
 	if err != nil {
 		return err
 	}
+	return guard.WithLoss(ctx, c.run(ctx, tx, fn))
+}
+
+// run ends tx, whatever becomes of fn.
+func (c *call) run(ctx context.Context, tx pgx.Tx, fn func(tx pgx.Tx) error) error {
+	end := point.Undone
+	defer func() { c.at(ctx, end) }()
 	defer rollback(ctx, tx)
 	begun := time.Now()
+	c.at(ctx, point.Admitted)
 	if err := fn(tx); err != nil {
-		return guard.WithLoss(ctx, nothingApplied(err))
+		return nothingApplied(err)
 	}
-	return guard.WithLoss(ctx, c.finish(ctx, tx, begun))
+	c.at(ctx, point.Commit)
+	err := c.finish(ctx, tx, begun)
+	end = last(err)
+	return err
 }
 
 func (c *call) begin(ctx context.Context) (pgx.Tx, error) {

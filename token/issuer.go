@@ -12,6 +12,11 @@ import (
 // An Issuer must be safe for concurrent use, and comparable (a pointer is):
 // a Locker tells re-entry from a second lock by comparing issuers. Calls must
 // return soon after ctx is done. Clocks of callers must not matter.
+//
+// One that wraps another, to count its calls, say, should have a method
+// Unwrap() Issuer that returns it: it then counts as what it wraps. Otherwise a
+// Hold by the one inside a Hold by the other is [ErrForeign]. The lease calls
+// the Issuer that granted it throughout.
 type Issuer interface {
 	// Acquire grants resource to holder for ttl, or refuses with a
 	// [*HeldError] at once; it must not wait for the resource. A resource or

@@ -9,8 +9,8 @@ import (
 // where it has none. It goes by the live lease and never by a token: a token
 // can come from a header, from anybody.
 //
-//   - live, of this issuer: the same token again. A new number would make the
-//     outer frame's writes stale.
+//   - live, of this issuer, however wrapped: the same token again. A new number
+//     would make the outer frame's writes stale.
 //   - live, of another issuer, or no lease at all: foreign. Waiting for it
 //     would be waiting for the caller.
 //   - released: acquired afresh. The work has outlived its Hold.
@@ -23,7 +23,7 @@ func (l *Locker) reenter(ctx context.Context, resource string) (*Lease, error) {
 		return nil, nil
 	case e.lease == nil:
 		return nil, fmt.Errorf("%w: %s", ErrForeign, e.tok)
-	case e.lease.issuer != l.Issuer:
+	case innermost(e.lease.issuer) != innermost(l.Issuer):
 		return nil, fmt.Errorf("%w: %s is a lease of another issuer", ErrForeign, e.tok)
 	case e.lease.ctx.Err() != nil:
 		return nil, context.Cause(e.lease.ctx)

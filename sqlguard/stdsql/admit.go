@@ -2,7 +2,6 @@ package stdsql
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"github.com/fencepost/fencepost/guard"
@@ -23,8 +22,7 @@ func (g *Guard) Admit(ctx context.Context, tok token.Token) error {
 	if err := tok.Check(); err != nil {
 		return g.Observer.Judge(ctx, err, g.DangerouslyObserve)
 	}
-	nothing := func(*sql.Tx) error { return nil }
-	return guard.WithLoss(ctx, g.run(ctx, []token.Token{tok}, nothing))
+	return guard.WithLoss(ctx, g.run(ctx, []token.Token{tok}, nil))
 }
 
 func (g *Guard) admit(ctx context.Context, tx Tx, toks []token.Token) error {

@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/point"
 )
 
 // Tx is a transaction that is open: *sql.Tx, or whatever wraps one.
@@ -41,7 +42,21 @@ func (g *Guard) Join(ctx context.Context, tx Tx, resources ...string) error {
 	}
 	ask, answered := asking(ctx)
 	defer answered()
-	return guard.WithLoss(ctx, sqlite.outcome(g.admit(ask, tx, toks)))
+	if err := g.admit(point.Within(ask, g), tx, toks); err != nil {
+		return guard.WithLoss(ctx, sqlite.outcome(err))
+	}
+	if point.Listening(ctx) {
+		point.At(ctx, point.Admitted, keyOf(tx))
+	}
+	return nil
+}
+
+// keyOf returns what a listener knows the caller's transaction by.
+func keyOf(tx Tx) any {
+	if reflect.ValueOf(tx).Comparable() {
+		return tx
+	}
+	return new(transaction)
 }
 
 // open goes by the name of the method, since wrappers return types of their

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/point"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -30,11 +31,11 @@ func (t *transaction) commit(ctx context.Context) error {
 		// Some drivers have rolled back by now, when SQLite had not.
 		return t.outcome(fmt.Errorf("stdsql: commit: %w", err))
 	case errors.Is(err, sql.ErrTxDone):
-		return unknown(errEndedByFn)
+		return t.unknown(errEndedByFn)
 	case t.none(err):
-		return unknown(errEndedInFn)
+		return t.unknown(errEndedInFn)
 	}
-	return unknown(fmt.Errorf("stdsql: commit: %w", err))
+	return t.unknown(fmt.Errorf("stdsql: commit: %w", err))
 }
 
 // abort rolls back, and returns err with what it means. cut says that err is
@@ -45,9 +46,9 @@ func (t *transaction) abort(err error, cut bool) error {
 	case ended == nil || t.clear():
 		return t.outcome(err)
 	case errors.Is(ended, sql.ErrTxDone):
-		return unknown(fmt.Errorf("%w: %w", errEndedByFn, err))
+		return t.unknown(fmt.Errorf("%w: %w", errEndedByFn, err))
 	case t.none(ended) && !cut:
-		return unknown(fmt.Errorf("%w: %w", errEndedInFn, err))
+		return t.unknown(fmt.Errorf("%w: %w", errEndedInFn, err))
 	}
 	return t.outcome(err)
 }
@@ -61,7 +62,10 @@ func (d *dialect) outcome(err error) error {
 	return fmt.Errorf("%w: %w", guard.ErrRetryable, err)
 }
 
-func unknown(err error) error { return fmt.Errorf("%w: %w", guard.ErrUnknown, err) }
+func (t *transaction) unknown(err error) error {
+	t.end = point.Unknown
+	return fmt.Errorf("%w: %w", guard.ErrUnknown, err)
+}
 
 func leaseOver(cause error) bool {
 	return errors.Is(cause, token.ErrLost) || errors.Is(cause, token.ErrReleased)

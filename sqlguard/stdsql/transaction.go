@@ -6,6 +6,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+
+	"github.com/fencepost/fencepost/internal/point"
 )
 
 // transaction keeps its connection until it is certain that nothing is open on
@@ -16,28 +18,30 @@ type transaction struct {
 	*sql.Tx
 	conn *sql.Conn
 	*dialect
+	end point.Step // how it ended, as far as anybody knows
 }
 
 // begin waits for a connection as long as ctx lets it, and begins detached from
 // it: database/sql rolls back when the context of BeginTx ends, up to the very
 // COMMIT.
-func (g *Guard) begin(ctx context.Context) (*transaction, error) {
+func (g *Guard) begin(ctx context.Context, t *transaction) error {
 	switch {
 	case g.DB == nil:
-		return nil, errNoDB
+		return errNoDB
 	case g.Tx != nil && g.Tx.ReadOnly:
-		return nil, errReadOnly
+		return errReadOnly
 	}
 	conn, err := g.DB.Conn(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("stdsql: nothing was sent: %w", err)
+		return fmt.Errorf("stdsql: nothing was sent: %w", err)
 	}
-	tx, err := conn.BeginTx(context.WithoutCancel(ctx), g.Tx)
+	tx, err := conn.BeginTx(point.Within(context.WithoutCancel(ctx), t), g.Tx)
 	if err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("stdsql: begin: %w", err)
+		return fmt.Errorf("stdsql: begin: %w", err)
 	}
-	return &transaction{Tx: tx, conn: conn, dialect: &sqlite}, nil
+	t.conn, t.Tx = conn, tx
+	return nil
 }
 
 // close gives the connection back. It rolls back what neither commit nor abort

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/point"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -46,22 +47,38 @@ func (g *Guard) UpdateAll(ctx context.Context, resources []string, fn func(tx *s
 	return guard.WithLoss(ctx, g.run(ctx, toks, fn))
 }
 
+// run admits the tokens, for fn or for nothing but their marks.
 func (g *Guard) run(ctx context.Context, toks []token.Token, fn func(tx *sql.Tx) error) error {
 	if err := ctx.Err(); err != nil && !errors.Is(context.Cause(ctx), token.ErrLost) {
 		return fmt.Errorf("stdsql: nothing was sent: %w", err)
 	}
+	t := &transaction{dialect: &sqlite, end: point.Undone}
+	point.At(ctx, point.Begin, t)
+	defer func() { point.At(ctx, t.end, t) }()
 	ask, answered := asking(ctx)
 	defer answered()
-	t, err := g.begin(ask)
-	if err != nil {
+	if err := g.begin(ask, t); err != nil {
 		return sqlite.outcome(err)
 	}
 	defer t.close()
-	if err := g.admit(ask, t.Tx, toks); err != nil {
+	if err := g.admit(point.Within(ask, t), t.Tx, toks); err != nil {
 		return sqlite.outcome(err)
 	}
+	if fn == nil { // only the marks
+		return t.commit(ctx)
+	}
+	return t.run(ctx, fn)
+}
+
+func (t *transaction) run(ctx context.Context, fn func(tx *sql.Tx) error) error {
+	point.At(ctx, point.Admitted, t)
 	if err := fn(t.Tx); err != nil {
 		return t.abort(err, t.cut(err))
 	}
-	return t.commit(ctx)
+	point.At(ctx, point.Commit, t)
+	if err := t.commit(ctx); err != nil {
+		return err
+	}
+	t.end = point.Applied
+	return nil
 }

@@ -1,0 +1,32 @@
+package point_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/internal/point"
+)
+
+func TestVerb(t *testing.T) {
+	t.Parallel()
+	for sql, verb := range map[string]string{
+		"": "", "-- ping": "", "; /* nothing */ ": "", ";": "",
+		"select 1": "SELECT", "(SELECT 1) UNION (SELECT 2)": "SELECT", "\n\t-- why\n/* a\nb */ update x set y = 1": "UPDATE",
+		"commit": "COMMIT", "END": "COMMIT", "abort": "ROLLBACK", "rollback;": "ROLLBACK", "ROLLBACK TO sp_1": "SAVEPOINT",
+		"rollback to savepoint sp_1": "SAVEPOINT", "start transaction": "BEGIN", "begin immediate": "BEGIN", "$1": "",
+	} {
+		require.Equal(t, verb, point.Verb(sql), "%q", sql)
+	}
+}
+
+func TestReads(t *testing.T) {
+	t.Parallel()
+	for sql, reads := range map[string]bool{
+		"SELECT 1": true, "WITH a AS (SELECT 1) SELECT * FROM a": true, "PRAGMA foreign_keys": true, "-- ping": true, "savepoint a": true,
+		"INSERT INTO x VALUES (1)": false, "WITH a AS (DELETE FROM x RETURNING 1) SELECT * FROM a": false,
+		"REPLACE INTO x VALUES (1)": false, "CREATE TABLE x (y int)": false, "CALL p()": false, "a_prepared_statement": false,
+	} {
+		require.Equal(t, reads, point.Reads(sql), "%q", sql)
+	}
+}

@@ -1,0 +1,140 @@
+package stdsql_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/point"
+	"github.com/fencepost/fencepost/sqlguard/stdsql"
+	"github.com/fencepost/fencepost/token"
+)
+
+// heard are the steps that a context has come to, and their keys.
+type heard struct {
+	steps []point.Step
+	keys  []any
+	look  func(step point.Step) // while the writer is held up
+}
+
+func (h *heard) listen(ctx context.Context) context.Context {
+	return point.Listen(ctx, func(_ context.Context, step point.Step, key any) {
+		h.steps, h.keys = append(h.steps, step), append(h.keys, key)
+		if h.look != nil {
+			h.look(step)
+		}
+	})
+}
+
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	all := func(steps ...point.Step) []point.Step { return steps }
+	mine, broken := errors.New("fn's own"), errors.New("disk I/O error")
+	for name, c := range map[string]struct {
+		number int64
+		commit func(openTx) error
+		call   func(ctx context.Context, g *stdsql.Guard) error
+		is     error
+		steps  []point.Step
+	}{
+		"Update": {33, nil, func(ctx context.Context, g *stdsql.Guard) error { return g.Update(ctx, account, add(ctx, 10)) },
+			nil, all("begin", "admitted", "commit", "applied")},
+		"Update, refused": {32, nil, func(ctx context.Context, g *stdsql.Guard) error { return g.Update(ctx, account, add(ctx, 10)) },
+			guard.ErrStale, all("begin", "undone")},
+		"Update, whose fn fails": {33, nil, func(ctx context.Context, g *stdsql.Guard) error {
+			return g.Update(ctx, account, func(*sql.Tx) error { return mine })
+		}, mine, all("begin", "admitted", "undone")},
+		"Update, whose fn fails with what another write came to": {33, nil, func(ctx context.Context, g *stdsql.Guard) error {
+			return g.Update(ctx, account, func(*sql.Tx) error { return guard.ErrUnknown })
+		}, guard.ErrUnknown, all("begin", "admitted", "undone")},
+		"Update, whose fn commits": {33, nil, func(ctx context.Context, g *stdsql.Guard) error {
+			return g.Update(ctx, account, func(tx *sql.Tx) error { return errors.Join(mine, tx.Commit()) })
+		}, guard.ErrUnknown, all("begin", "admitted", "unknown")},
+		"Update, without an answer to COMMIT": {33, func(tx openTx) error { return errors.Join(broken, tx.Commit()) },
+			func(ctx context.Context, g *stdsql.Guard) error { return g.Update(ctx, account, add(ctx, 10)) },
+			guard.ErrUnknown, all("begin", "admitted", "commit", "unknown")},
+		"Admit": {33, nil, func(ctx context.Context, g *stdsql.Guard) error { return g.Admit(ctx, tok(34, "a")) },
+			nil, all("begin", "undone")},
+		"Join": {33, nil, func(ctx context.Context, g *stdsql.Guard) error {
+			return inTx(t, g.DB, func(tx *sql.Tx) error { return g.Join(ctx, tx, account) })
+		}, nil, all("admitted")},
+		"Join, of what cannot be compared": {33, nil, func(ctx context.Context, g *stdsql.Guard) error {
+			return inTx(t, g.DB, func(tx *sql.Tx) error { return g.Join(ctx, loose{Tx: tx}, account) })
+		}, nil, all("admitted")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			hooked := &hooks{}
+			g := &stdsql.Guard{DB: connectHooked(t, dsn(newFile(t, wal), patient), hooked)}
+			require.NoError(t, g.Admit(t.Context(), tok(33, "a")))
+			hooked.commit = c.commit
+			var h heard
+			require.ErrorIs(t, c.call(h.listen(holding(t, c.number, "a")), g), c.is)
+			require.Equal(t, c.steps, h.steps)
+			for _, key := range h.keys {
+				require.True(t, h.keys[0] == key, "one transaction")
+			}
+		})
+	}
+}
+
+// loose is a wrapper of a transaction that cannot be compared.
+type loose struct {
+	stdsql.Tx
+	_ func()
+}
+
+// While a writer is held up at a step, others see what the step's name says.
+func TestAStepIsWhereItsNameSays(t *testing.T) {
+	t.Parallel()
+	file := newFile(t, patient+"&"+wal)
+	db, other := connect(t, dsn(file, patient+"&"+wal)), connect(t, dsn(file, hasty+"&"+wal))
+	type sight struct {
+		locked  bool
+		balance int
+	}
+	seen := map[point.Step]sight{}
+	h := heard{look: func(step point.Step) {
+		_, err := other.Exec("UPDATE ledger SET number = 1")
+		seen[step] = sight{err != nil, balance(t, other)}
+	}}
+	ctx := h.listen(holding(t, 33, "a"))
+	require.NoError(t, stdsql.Update(ctx, db, account, add(ctx, 10)))
+	require.Equal(t, map[point.Step]sight{
+		point.Begin: {false, 100}, point.Admitted: {true, 100}, point.Commit: {true, 100}, point.Applied: {false, 110},
+	}, seen)
+}
+
+// It changes the program's logger, so it runs alone.
+func TestAnUnguardedTwinWritesInSilence(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	var observed []error
+	for _, observer := range []guard.Observer{{}, {
+		Refused:  func(context.Context, error) { t.Error("refused") },
+		Observed: func(_ context.Context, err error) { observed = append(observed, err) },
+	}} {
+		g := &stdsql.Guard{DB: newDB(t), Observer: observer}
+		require.NoError(t, g.Admit(t.Context(), tok(33, "a")))
+		for _, ctx := range []context.Context{holding(t, 32, "b"), holding(t, 33, "b"), t.Context(), holding(t, 34, "")} {
+			twin := point.Observe(ctx)
+			require.NoError(t, g.Update(twin, account, add(twin, 10)))
+			require.NoError(t, inTx(t, g.DB, func(tx *sql.Tx) error { return g.Join(twin, tx, account) }))
+			require.NoError(t, g.Admit(twin, token.Token{}))
+		}
+		require.Equal(t, 140, balance(t, g.DB))
+		require.Equal(t, guard.Mark{Number: 33, Holder: "a"}, mark(t, g.DB, account))
+	}
+	require.Len(t, observed, 12)
+	require.Empty(t, log.String())
+	refused := &stdsql.Guard{DB: newDB(t)}
+	require.ErrorIs(t, refused.Update(t.Context(), account, add(t.Context(), 10)), token.ErrMissing)
+}

@@ -1,0 +1,22 @@
+package token
+
+import "reflect"
+
+// innermost returns what iss wraps, and that wraps, to the end. It passes over
+// what cannot be compared: two wrappers of such a one are two issuers, as they
+// are without an Unwrap.
+func innermost(iss Issuer) Issuer {
+	found := iss
+	for {
+		wrapper, ok := iss.(interface{ Unwrap() Issuer })
+		if !ok {
+			return found
+		}
+		if iss = wrapper.Unwrap(); iss == nil {
+			return found
+		}
+		if reflect.ValueOf(iss).Comparable() {
+			found = iss
+		}
+	}
+}
