@@ -1,0 +1,165 @@
+package httppoint_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/internal/point"
+	"github.com/fencepost/fencepost/simulations/httppoint"
+	"github.com/fencepost/fencepost/token"
+)
+
+// heard are the steps of both halves.
+type heard struct {
+	mu    sync.Mutex
+	steps []point.Step
+	look  func(step point.Step)
+}
+
+func (h *heard) listen(ctx context.Context) context.Context {
+	return point.Listen(ctx, func(_ context.Context, step point.Step, _ any) {
+		h.mu.Lock()
+		h.steps = append(h.steps, step)
+		h.mu.Unlock()
+		if h.look != nil {
+			h.look(step)
+		}
+	})
+}
+
+// service is guarded, and simulated where that is not left out. It remembers
+// how many requests reached it.
+type service struct {
+	*httptest.Server
+	marks guard.Memory
+	done  chan string
+}
+
+func serve(t *testing.T, mount func(http.Handler) http.Handler) *service {
+	t.Helper()
+	s := &service{done: make(chan string, 10)}
+	guarded := httpguard.Middleware{
+		Resources: func(*http.Request) ([]string, error) { return []string{"account/42"}, nil },
+		Store:     &s.marks,
+	}.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		s.done <- string(body)
+	}))
+	s.Server = httptest.NewServer(mount(guarded))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func plainly(next http.Handler) http.Handler { return next }
+
+// put sends a request under a token of that number, and returns the status.
+func (s *service) put(t *testing.T, ctx context.Context, transport http.RoundTripper, number int64) int {
+	t.Helper()
+	ctx = token.NewContext(ctx, token.Token{Resource: "account/42", Number: number, Holder: "a"})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, s.URL, strings.NewReader("body"))
+	require.NoError(t, err)
+	resp, err := (&http.Client{Transport: transport}).Do(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Empty(t, req.Header, "a RoundTripper must not change the request")
+	return resp.StatusCode
+}
+
+// around are the two orders of the transports.
+func (s *service) around() map[string]http.RoundTripper {
+	hosts := []string{s.Listener.Addr().String()}
+	return map[string]http.RoundTripper{
+		"inside the guard's": httpguard.Transport{Hosts: hosts, Base: httppoint.Transport{Base: s.Client().Transport}},
+		"around the guard's": httppoint.Transport{Base: httpguard.Transport{Hosts: hosts, Base: s.Client().Transport}},
+	}
+}
+
+func TestASimulationReachesThroughHTTP(t *testing.T) {
+	t.Parallel()
+	s := serve(t, httppoint.Handler)
+	for name, transport := range s.around() {
+		t.Run(name, func(t *testing.T) {
+			var h heard
+			ctx := h.listen(t.Context())
+			h.look = func(step point.Step) {
+				if step == point.Request || step == point.Admitted {
+					require.Empty(t, s.done, "nothing has been written yet")
+				}
+			}
+			require.Equal(t, 200, s.put(t, ctx, transport, 33))
+			require.Equal(t, "body", <-s.done)
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			require.ElementsMatch(t, []point.Step{point.Request, point.Admitted, point.Response, point.Response}, h.steps, "once each")
+			require.Equal(t, []point.Step{point.Request, point.Admitted}, h.steps[:2])
+		})
+		t.Run(name+", the unguarded twin is let through", func(t *testing.T) {
+			require.Equal(t, 200, s.put(t, t.Context(), transport, 33))
+			<-s.done
+			require.Equal(t, 412, s.put(t, t.Context(), transport, 32))
+			require.Empty(t, s.done)
+			require.Equal(t, 200, s.put(t, point.Observe(t.Context()), transport, 32))
+			<-s.done
+		})
+	}
+	t.Run("without the handler nothing arrives", func(t *testing.T) {
+		s := serve(t, plainly)
+		for _, transport := range s.around() {
+			var h heard
+			require.Equal(t, 200, s.put(t, t.Context(), transport, 33))
+			require.Equal(t, 412, s.put(t, point.Observe(h.listen(t.Context())), transport, 32))
+			require.Equal(t, []point.Step{point.Request, point.Response}, h.steps)
+		}
+	})
+}
+
+func TestAnIDThatIsNotKnownMeansNothing(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"", "made up", "true", "*"} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.Header.Set(httppoint.Header, id)
+		var served *http.Request
+		httppoint.Handler(http.HandlerFunc(func(_ http.ResponseWriter, got *http.Request) {
+			served = got
+		})).ServeHTTP(httptest.NewRecorder(), r)
+		require.Same(t, r, served)
+	}
+}
+
+func TestOutsideOfASimulationTheRequestIsSentAsItIs(t *testing.T) {
+	t.Parallel()
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	_, err := httppoint.Transport{Base: tripFunc(func(got *http.Request) (*http.Response, error) {
+		require.Same(t, req, got)
+		return nil, io.ErrUnexpectedEOF
+	})}.RoundTrip(req)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+}
+
+func TestIdleConnectionsAreClosedBelow(t *testing.T) {
+	t.Parallel()
+	below := &closer{}
+	(&http.Client{Transport: httppoint.Transport{Base: below}}).CloseIdleConnections()
+	require.True(t, below.closed)
+	httppoint.Transport{Base: tripFunc(nil)}.CloseIdleConnections() // which cannot
+}
+
+type tripFunc func(*http.Request) (*http.Response, error)
+
+func (f tripFunc) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+type closer struct {
+	tripFunc
+	closed bool
+}
+
+func (c *closer) CloseIdleConnections() { c.closed = true }

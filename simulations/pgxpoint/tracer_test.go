@@ -1,0 +1,314 @@
+package pgxpoint_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/multitracer"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/internal/point"
+	"github.com/fencepost/fencepost/simulations/pgxpoint"
+)
+
+var modes = []pgx.QueryExecMode{
+	pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
+}
+
+// way is a way of using a database, on a traced pool. insert has a unique id of
+// its own each time.
+type way func(ctx context.Context, pool *pgxpool.Pool, insert string) error
+
+func in(do func(ctx context.Context, tx pgx.Tx, insert string) error) way {
+	return func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return do(ctx, tx, insert) })
+	}
+}
+
+func exec(ctx context.Context, tx interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}, sql string) error {
+	rows, err := tx.Query(ctx, sql)
+	if err != nil {
+		return err
+	}
+	rows.Close()
+	return rows.Err()
+}
+
+var ways = map[string]struct {
+	do    way
+	fails bool
+	steps []string
+	wrote int
+}{
+	"Exec": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+		_, err := pool.Exec(ctx, insert)
+		return err
+	},
+		false, []string{"begin applied"}, 1},
+	"Query": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error { return exec(ctx, pool, insert) },
+		false, []string{"begin applied"}, 1},
+	"QueryRow": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+		return pool.QueryRow(ctx, insert+" RETURNING id").Scan(nil)
+	}, false, []string{"begin applied"}, 1},
+	"QueryRow, whose row cannot be scanned": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+		return pool.QueryRow(ctx, insert+" RETURNING 'a'").Scan(new(int))
+	}, true, []string{"begin applied"}, 1},
+	"a read":  {func(ctx context.Context, pool *pgxpool.Pool, _ string) error { return exec(ctx, pool, "SELECT 1") }, false, []string{"begin undone"}, 0},
+	"a ping":  {func(ctx context.Context, pool *pgxpool.Pool, _ string) error { return pool.Ping(ctx) }, false, nil, 0},
+	"nothing": {func(ctx context.Context, pool *pgxpool.Pool, _ string) error { return exec(ctx, pool, "-- nothing") }, false, nil, 0},
+	"a write of none": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+		return errors.Join(exec(ctx, pool, insert), exec(ctx, pool, insert+" ON CONFLICT DO NOTHING"))
+	}, false, []string{"begin applied", "begin undone"}, 1},
+	"an error": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+		return exec(ctx, pool, insert+" RETURNING 1/0")
+	}, true, []string{"begin undone"}, 0},
+	"an argument that cannot be encoded": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+		_, err := pool.Exec(ctx, insert+" RETURNING $1::int", make(chan int))
+		return err
+	}, true, []string{"begin undone"}, 0},
+	"a transaction": {in(func(ctx context.Context, tx pgx.Tx, insert string) error {
+		return errors.Join(exec(ctx, tx, "SELECT 1"), exec(ctx, tx, insert))
+	}), false, []string{"begin statement statement commit applied"}, 1},
+	"a transaction that only reads": {in(func(ctx context.Context, tx pgx.Tx, _ string) error { return exec(ctx, tx, "SELECT 1") }),
+		false, []string{"begin statement commit undone"}, 0},
+	"a transaction that is rolled back": {in(func(ctx context.Context, tx pgx.Tx, insert string) error {
+		return errors.Join(exec(ctx, tx, insert), errMine)
+	}),
+		true, []string{"begin statement undone"}, 0},
+	"a transaction that is rolled back under another context": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+		tx, err := pool.Begin(ctx)
+		return errors.Join(err, exec(ctx, tx, insert), tx.Rollback(context.Background()))
+	}, false, []string{"begin statement undone"}, 0},
+	"a transaction that failed": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+		tx, err := pool.Begin(ctx)
+		return errors.Join(err, exec(ctx, tx, insert), exec(ctx, tx, "SELECT 1/0"), tx.Commit(ctx))
+	}, true, []string{"begin statement statement commit undone"}, 0},
+	"a transaction that the pool finds open": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+		conn, err := pool.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Release()
+		return errors.Join(exec(ctx, conn, "BEGIN"), exec(ctx, conn, insert))
+	}, false, []string{"begin statement undone"}, 0},
+	"a constraint that is looked at last": {func(ctx context.Context, pool *pgxpool.Pool, _ string) error {
+		return exec(ctx, pool, orphan(ctx))
+	}, true, []string{"begin undone"}, 0},
+	"a constraint that COMMIT looks at": {in(func(ctx context.Context, tx pgx.Tx, _ string) error { return exec(ctx, tx, orphan(ctx)) }),
+		true, []string{"begin statement commit undone"}, 0},
+	"a savepoint": {in(func(ctx context.Context, tx pgx.Tx, insert string) error {
+		err := pgx.BeginFunc(ctx, tx, func(tx pgx.Tx) error { return errors.Join(exec(ctx, tx, insert), errMine) })
+		if !errors.Is(err, errMine) {
+			return err
+		}
+		return exec(ctx, tx, insert)
+	}), false, []string{"begin statement statement commit applied"}, 1},
+	"a batch": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+		b := &pgx.Batch{}
+		b.Queue("SELECT 1")
+		b.Queue(insert)
+		return pool.SendBatch(ctx, b).Close()
+	}, false, []string{"begin applied"}, 1},
+	"a batch that is read row by row": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+		b := &pgx.Batch{}
+		b.Queue(insert + " RETURNING id").QueryRow(func(row pgx.Row) error { return row.Scan(nil) })
+		return pool.SendBatch(ctx, b).Close()
+	}, false, []string{"begin applied"}, 1},
+	"a batch that fails": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+		b := &pgx.Batch{}
+		b.Queue(insert)
+		b.Queue("SELECT 1/(SELECT 0)")
+		return pool.SendBatch(ctx, b).Close()
+	}, true, []string{"begin undone"}, 0},
+	"a batch that is a whole transaction": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+		b := &pgx.Batch{}
+		b.Queue("begin")
+		b.Queue(insert)
+		b.Queue("commit")
+		return pool.SendBatch(ctx, b).Close()
+	}, false, []string{"begin applied"}, 1},
+	"a batch that fails behind its COMMIT": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+		b := &pgx.Batch{}
+		b.Queue("begin")
+		b.Queue(insert)
+		b.Queue("commit")
+		b.Queue("SELECT 1/(SELECT 0)")
+		return pool.SendBatch(ctx, b).Close()
+	}, true, []string{"begin applied"}, 1},
+	"a batch that begins one": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+		b := &pgx.Batch{}
+		b.BeginTx(pgx.TxOptions{})
+		b.Queue(insert)
+		results := pool.SendBatch(ctx, b)
+		return errors.Join(results.Close(), results.Tx().Commit(ctx))
+	}, false, []string{"begin commit applied"}, 1},
+	"a batch that ends one": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+		conn, err := pool.Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		defer conn.Release()
+		b := &pgx.Batch{}
+		b.Queue(insert)
+		b.Queue("commit")
+		return errors.Join(exec(ctx, conn, "begin"), conn.SendBatch(ctx, b).Close())
+	}, false, []string{"begin commit applied"}, 1},
+	"COPY": {func(ctx context.Context, pool *pgxpool.Pool, _ string) error {
+		_, err := pool.CopyFrom(ctx, pgx.Identifier{schemaOf(ctx), "notes"}, []string{"id"}, pgx.CopyFromRows([][]any{{-1}}))
+		return err
+	}, false, []string{"begin applied"}, 1},
+	"COPY in a transaction": {in(func(ctx context.Context, tx pgx.Tx, _ string) error {
+		_, err := tx.CopyFrom(ctx, pgx.Identifier{schemaOf(ctx), "notes"}, []string{"id"}, pgx.CopyFromRows([][]any{{-1}}))
+		return err
+	}), false, []string{"begin statement commit applied"}, 1},
+	"two statements": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+		return errors.Join(exec(ctx, pool, insert), exec(ctx, pool, "SELECT 1"))
+	}, false, []string{"begin applied", "begin undone"}, 1},
+}
+
+type schemaKey struct{}
+
+func schemaOf(ctx context.Context) string { return ctx.Value(schemaKey{}).(string) }
+
+func orphan(ctx context.Context) string {
+	return "INSERT INTO " + pgx.Identifier{schemaOf(ctx), "notes"}.Sanitize() + " (id, twin) VALUES (-3, -4)"
+}
+
+func TestTracer(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes {
+		t.Run("in mode "+mode.String(), func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t, mode)
+			ctx := context.WithValue(t.Context(), schemaKey{}, e.schema)
+			id := 0
+			for name, c := range ways {
+				t.Run(name, func(t *testing.T) {
+					for range 2 { // with the statement prepared, too
+						var h heard
+						before := e.notes()
+						id++
+						err := c.do(h.listen(ctx), e.traced, e.sql(fmt.Sprintf("INSERT INTO %%s.notes (id) VALUES (%d)", id)))
+						require.Equal(t, c.fails, err != nil, "%v", err)
+						require.Equal(t, c.steps, h.transactions())
+						require.Equal(t, c.wrote, e.notes()-before)
+						_, err = e.plain.Exec(ctx, e.sql("DELETE FROM %s.notes WHERE id = -1"))
+						require.NoError(t, err)
+					}
+				})
+			}
+		})
+	}
+}
+
+func TestABrokenConnection(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes {
+		for name, c := range map[string]struct {
+			cutAt, do string
+			steps     []string
+		}{
+			"behind COMMIT": {"commit", "a transaction", []string{"begin statement statement commit unknown"}},
+			"behind COMMIT, where nothing was written": {"commit", "a transaction that only reads", []string{"begin statement commit undone"}},
+			"behind a write":                  {"INSERT", "Exec", []string{"begin unknown"}},
+			"behind a write in a transaction": {"INSERT", "a transaction", []string{"begin statement statement undone"}},
+			"behind a batch":                  {"INSERT", "a batch", []string{"begin unknown"}},
+			"behind a read":                   {"SELECT 1", "a read", []string{"begin undone"}},
+		} {
+			t.Run(fmt.Sprintf("%s in mode %s", name, mode), func(t *testing.T) {
+				t.Parallel()
+				e := newEnv(t, mode)
+				e.cutAt = c.cutAt
+				e.deaf.Store(true)
+				var h heard
+				require.Error(t, ways[c.do].do(h.listen(t.Context()), e.traced, e.sql("INSERT INTO %s.notes (id) VALUES (1)")))
+				require.Equal(t, c.steps, h.transactions())
+			})
+		}
+	}
+}
+
+// While a writer is held up at a step, others see what the step's name says.
+func TestAStepIsWhereItsNameSays(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]map[point.Step][]int{
+		"Exec":          {point.Begin: {0}, point.Applied: {1}},
+		"a batch":       {point.Begin: {0}, point.Applied: {1}},
+		"a transaction": {point.Begin: {0}, point.Statement: {0, 0}, point.Commit: {0}, point.Applied: {1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t, pgx.QueryExecModeCacheStatement)
+			arrived, goOn := make(chan point.Step), make(chan bool)
+			h := heard{look: func(step point.Step) { arrived <- step; <-goOn }}
+			done := make(chan error, 1)
+			go func() {
+				done <- ways[name].do(h.listen(t.Context()), e.traced, e.sql("INSERT INTO %s.notes (id) VALUES (1)"))
+				close(arrived)
+			}()
+			seen := map[point.Step][]int{}
+			for step := range arrived {
+				seen[step] = append(seen[step], e.notes())
+				goOn <- true
+			}
+			require.NoError(t, <-done)
+			require.Equal(t, at, seen)
+		})
+	}
+}
+
+func TestAStepIsToldWithTheContextOfItsStatement(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, pgx.QueryExecModeCacheStatement)
+	type name struct{}
+	var told []string
+	ctx := point.Listen(t.Context(), func(ctx context.Context, step point.Step, _ any) {
+		told = append(told, fmt.Sprint(step, ctx.Value(name{})))
+	})
+	under := func(s string) context.Context { return context.WithValue(ctx, name{}, s) }
+	tx, err := e.traced.Begin(under("a"))
+	require.NoError(t, err)
+	require.NoError(t, exec(under("b"), tx, "SELECT 1"))
+	require.NoError(t, tx.Rollback(t.Context()))
+	require.Equal(t, []string{"begina", "statementb", "undoneb"}, told)
+}
+
+func TestNobodyPaysWhoIsNotListenedTo(t *testing.T) {
+	e := newEnv(t, pgx.QueryExecModeCacheStatement)
+	conn, err := e.traced.Acquire(t.Context())
+	require.NoError(t, err)
+	defer conn.Release()
+	ctx, tracer := t.Context(), pgxpoint.Tracer{}
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		require.Equal(t, ctx, tracer.TraceQueryStart(ctx, conn.Conn(), pgx.TraceQueryStartData{SQL: "INSERT"}))
+		tracer.TraceQueryEnd(ctx, conn.Conn(), pgx.TraceQueryEndData{})
+	}))
+}
+
+func TestBesideAnotherTracer(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, pgx.QueryExecModeCacheStatement)
+	config := e.traced.Config()
+	config.ConnConfig.Tracer = multitracer.New(&counting{}, pgxpoint.Tracer{})
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	defer pool.Close()
+	for _, name := range []string{"a transaction", "a batch", "a transaction that the pool finds open"} {
+		var h heard
+		require.NoError(t, ways[name].do(h.listen(t.Context()), pool, e.sql("INSERT INTO %s.notes (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET text = 'x'")))
+		require.Equal(t, ways[name].steps, h.transactions())
+	}
+}
+
+type counting struct{ calls int }
+
+func (c *counting) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+func (c *counting) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) { c.calls++ }

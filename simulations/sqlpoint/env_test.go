@@ -1,0 +1,145 @@
+package sqlpoint_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite"
+
+	"github.com/fencepost/fencepost/internal/point"
+	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/migrations"
+	"github.com/fencepost/fencepost/simulations/sqlpoint"
+)
+
+// heard are the steps that a context has come to, and their keys.
+type heard struct {
+	steps []point.Step
+	keys  []any
+	look  func(step point.Step) // while the writer is held up
+}
+
+func (h *heard) listen(ctx context.Context) context.Context {
+	return point.Listen(ctx, func(_ context.Context, step point.Step, key any) {
+		h.steps, h.keys = append(h.steps, step), append(h.keys, key)
+		if h.look != nil {
+			h.look(step)
+		}
+	})
+}
+
+// transactions returns the steps, those of one transaction together.
+func (h *heard) transactions() (lines []string) {
+	at := map[any]int{}
+	for i, key := range h.keys {
+		if _, known := at[key]; !known {
+			at[key] = len(lines)
+			lines = append(lines, "")
+		} else {
+			lines[at[key]] += " "
+		}
+		lines[at[key]] += string(h.steps[i])
+	}
+	return lines
+}
+
+// env is a database with a table of notes, which it is reached by plainly too.
+type env struct {
+	plain, told *sql.DB
+	table       string
+}
+
+func (e env) insert(id int) string {
+	return fmt.Sprintf("INSERT INTO %s (id) VALUES (%d)", e.table, id)
+}
+
+func (e env) notes(t *testing.T) (n int) {
+	t.Helper()
+	require.NoError(t, e.plain.QueryRow("SELECT count(*) FROM "+e.table).Scan(&n))
+	return n
+}
+
+func (e env) made(t *testing.T) env {
+	t.Helper()
+	for _, db := range []*sql.DB{e.plain, e.told} {
+		t.Cleanup(func() { require.NoError(t, db.Close()) })
+	}
+	_, err := e.plain.Exec("CREATE TABLE " + e.table + " (id bigint PRIMARY KEY, text varchar(20))")
+	require.NoError(t, err)
+	return e
+}
+
+func onSQLite(t *testing.T) env {
+	t.Helper()
+	dsn := "file:" + filepath.ToSlash(filepath.Join(t.TempDir(), "test.db")) +
+		"?_pragma=busy_timeout(60000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)"
+	plain, err := sql.Open("sqlite", dsn)
+	require.NoError(t, err)
+	require.NoError(t, migrations.Set{Dialect: migrations.SQLite}.Up(t.Context(), plain))
+	told, err := sqlpoint.Open("sqlite", dsn)
+	require.NoError(t, err)
+	return env{plain, told, "notes"}.made(t)
+}
+
+func onPostgres(t *testing.T) env {
+	t.Helper()
+	pool, schema := testenv.Postgres(t)
+	config := *pool.Config().ConnConfig
+	return env{
+		sql.OpenDB(stdlib.GetConnector(config)),
+		sql.OpenDB(sqlpoint.Wrap(stdlib.GetConnector(config))),
+		pgx.Identifier{schema, "notes"}.Sanitize(),
+	}.made(t)
+}
+
+var databases = map[string]func(t *testing.T) env{"SQLite": onSQLite, "PostgreSQL": onPostgres}
+
+var errMine = errors.New("mine")
+
+// onConn runs do on one connection.
+func onConn(ctx context.Context, db *sql.DB, do func(conn *sql.Conn) error) error {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return do(conn)
+}
+
+func inTx(ctx context.Context, db *sql.DB, do func(tx *sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := do(tx); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+// run is one statement.
+func run(ctx context.Context, q interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}, query string, args ...any) error {
+	_, err := q.ExecContext(ctx, query, args...)
+	return err
+}
+
+func unwrap(t *testing.T, db *sql.DB) (base driver.Conn) {
+	t.Helper()
+	require.NoError(t, onConn(t.Context(), db, func(conn *sql.Conn) error {
+		return conn.Raw(func(c any) error {
+			base = c.(interface{ Unwrap() driver.Conn }).Unwrap()
+			return nil
+		})
+	}))
+	return base
+}
