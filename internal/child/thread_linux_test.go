@@ -1,4 +1,4 @@
-package simulate_test
+package child_test
 
 import (
 	"fmt"
@@ -11,21 +11,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/simulate"
+	"github.com/fencepost/fencepost/internal/child"
 )
 
 const stops = 50
 
 func init() {
-	if os.Getenv(asWriter) == "kill" {
+	if role := os.Getenv(envRole); role == "kill" || role == "tgkill" {
 		runtime.LockOSThread() // main keeps the main thread, which is whom kill(2) asks to stop
 	}
 }
 
 // stopping is a process that stops itself again and again, and writes a line
 // right after each stop.
-func stopping(how string) int {
-	stop := simulate.SelfStopped.Asleep
+func stopping(how string) error {
+	stop := child.StopThread
 	if how == "kill" {
 		stop = func() error { return syscall.Kill(os.Getpid(), syscall.SIGSTOP) }
 	}
@@ -34,16 +34,13 @@ func stopping(how string) int {
 		for range stops {
 			if err := stop(); err != nil {
 				done <- err
+				return
 			}
 			fmt.Println("the write")
 		}
 		close(done)
 	}()
-	if err := <-done; err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
+	return <-done
 }
 
 // A process that has been seen to stand must have done nothing after it asked
@@ -87,7 +84,7 @@ func startStopping(t *testing.T, how string) (*os.Process, *os.File) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), asWriter+"="+how)
+	cmd.Env = append(os.Environ(), envRole+"="+how)
 	cmd.Stdout, cmd.Stderr = in, os.Stderr
 	require.NoError(t, cmd.Start())
 	require.NoError(t, in.Close())

@@ -3,6 +3,8 @@ package simulate
 import (
 	"encoding/json"
 	"fmt"
+
+	"github.com/fencepost/fencepost/internal/child"
 )
 
 // Pause is how writer A is stopped. The zero Pause is the best this system has.
@@ -31,16 +33,21 @@ func (p Pause) String() string {
 
 // orBest replaces the zero Pause.
 func (p Pause) orBest() Pause {
-	if p == 0 {
-		return bestPause
+	switch {
+	case p != 0:
+		return p
+	case child.CanStopThread:
+		return SelfStopped
+	case child.CanStop:
+		return StoppedByParent
 	}
-	return p
+	return InProcess
 }
 
 // asleep returns when the writer has been continued.
 func (p Pause) asleep(orders *json.Decoder) error {
 	if p == SelfStopped {
-		return stopThread()
+		return child.StopThread()
 	}
 	var w wake
 	if err := orders.Decode(&w); err != nil {

@@ -77,7 +77,7 @@ func (s *simulation) end(ctx context.Context, cancel func(), p *process, err err
 	if err != nil {
 		cancel()
 	}
-	p.end(ctx)
+	p.End(ctx)
 }
 
 func (s *simulation) ways(ctx context.Context) (*Report, error) {
@@ -102,7 +102,7 @@ func (s *simulation) ways(ctx context.Context) (*Report, error) {
 
 // order sends p to work and waits for what is to come of it.
 func (s *simulation) order(ctx context.Context, r *Round, p *process, amount int64, expected Kind) error {
-	err := p.send(order{Way: r.Way, Resource: r.Resource, Amount: amount, Stop: p == s.a})
+	err := p.Send(order{Way: r.Way, Resource: r.Resource, Amount: amount, Stop: p == s.a})
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (s *simulation) order(ctx context.Context, r *Round, p *process, amount int
 // is an error.
 func (s *simulation) until(ctx context.Context, r *Round, p *process, expected ...Kind) (Event, error) {
 	for {
-		e, err := p.next(ctx)
+		e, err := p.Next(ctx)
 		if err != nil {
 			return e, err
 		}

@@ -1,23 +1,28 @@
 //go:build linux || darwin || dragonfly || freebsd || netbsd || openbsd
 
-package simulate
+package child
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
 	"syscall"
 )
 
+// CanStop reports whether [Process.Stop] works here.
+const CanStop = true
+
 // watch waits for the process in place of exec.Cmd, which hears of its end
 // only: here a stop is heard of too. It returns how the process ended.
-func (p *process) watch() string {
+func watch(cmd *exec.Cmd, stopped func()) string {
 	for {
 		var status syscall.WaitStatus
-		switch _, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED, nil); {
+		switch _, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED, nil); {
 		case err == syscall.EINTR:
 		case err != nil:
 			return err.Error()
 		case status.Stopped():
-			p.stopped()
+			stopped()
 		case status.Exited():
 			return fmt.Sprintf("exit status %d", status.ExitStatus())
 		case status.Signaled():
@@ -26,5 +31,5 @@ func (p *process) watch() string {
 	}
 }
 
-func (p *process) signalStop() error     { return p.cmd.Process.Signal(syscall.SIGSTOP) }
-func (p *process) signalContinue() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+func signalStop(p *os.Process) error     { return p.Signal(syscall.SIGSTOP) }
+func signalContinue(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
