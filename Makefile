@@ -1,9 +1,11 @@
 # Fencepost's commands. `make` alone lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup test containers test-oldest test-newest lint vet-os fuzz simulate
+.PHONY: help setup test containers test-oldest test-newest lint vet-os fuzz simulate rounds experiment
 
 FUZZTIME ?= 30s
+ROUNDS ?= 1000
+RUNS ?= 1
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 help: ## list the targets
@@ -42,3 +44,11 @@ fuzz: ## run each fuzz test for FUZZTIME (30s)
 
 simulate: ## watch a paused writer being refused; ARGS="--rounds 3" passes flags
 	go run ./cmd/fencepost simulate $(ARGS)
+
+rounds: ## stop real writers ROUNDS (1000) times, each way and on each resource: a table
+	@set -o pipefail; FENCEPOST_ROUNDS=$(ROUNDS) go test ./simulations/process \
+		-run '^TestRounds$$' -parallel 8 -count=1 -timeout 60m -v | grep -v '^ *==='
+
+experiment: ## etcd's lost additions, with and without a fence: RUNS (1) times two minutes
+	@FENCEPOST_EXPERIMENT_RUNS=$(RUNS) go test ./internal/lockset \
+		-run '^TestExperiment$$' -count=1 -timeout 2h -v

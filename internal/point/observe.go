@@ -10,7 +10,7 @@ import "context"
 // A switch that turns guards off has to be out of everybody's reach:
 //
 //   - The package is internal. Only package simulations and what it consists of
-//     call Observe, and their doors take a testing.TB.
+//     call Observe, and their doors take a testing.TB or a testing.M.
 //   - It is a value of one context, of an unexported type. No setting, variable
 //     or header turns it on, and it ends with the calls under that context.
 //   - It leaves a process by no wire: an id that comes with a request (see

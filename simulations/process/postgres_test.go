@@ -1,0 +1,79 @@
+package process_test
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/simulations"
+	"github.com/fencepost/fencepost/token"
+)
+
+// openPostgres claims, reads, computes, and writes behind the fence.
+func openPostgres(ctx context.Context, text string) (simulations.Subject, func() error, error) {
+	_, l, s, end, err := servers(ctx, text)
+	if err != nil {
+		return s, nil, err
+	}
+	s.Claim, s.Mark, s.Bound = l.fence.Admit, l.mark, l.fence.Idle
+	s.Do = func(ctx context.Context) error {
+		units, err := l.Count(ctx)
+		if err != nil {
+			return err
+		}
+		simulations.Point(ctx, computed)
+		return l.fence.Update(ctx, resource, func(tx pgx.Tx) error {
+			simulations.Point(ctx, "in the transaction")
+			if _, err := tx.Exec(ctx, l.writes, resource, units+1); err != nil {
+				return err
+			}
+			simulations.Point(ctx, "written")
+			return nil
+		})
+	}
+	return s, end, nil
+}
+
+// openLockOnly has no guard: it holds the lock, so why not.
+func openLockOnly(ctx context.Context, text string) (simulations.Subject, func() error, error) {
+	_, l, s, end, err := servers(ctx, text)
+	s.Do = func(ctx context.Context) error { return l.naive(ctx, nil) }
+	s.Unguarded = s.Do
+	return s, end, err
+}
+
+// openCheckThenWrite has its token admitted, and writes after that.
+func openCheckThenWrite(ctx context.Context, text string) (simulations.Subject, func() error, error) {
+	_, l, s, end, err := servers(ctx, text)
+	s.Do = func(ctx context.Context) error { return l.naive(ctx, l.fence) }
+	s.Unguarded = func(ctx context.Context) error { return l.naive(ctx, nil) }
+	return s, end, err
+}
+
+func (l *ledger) naive(ctx context.Context, fence guard.Store) error {
+	units, err := l.Count(ctx)
+	if err != nil {
+		return err
+	}
+	if fence != nil {
+		tok, err := token.FromContext(ctx, resource)
+		if err != nil {
+			return err
+		}
+		if err := fence.Admit(ctx, tok); err != nil {
+			return err
+		}
+	}
+	simulations.Point(ctx, computed)
+	simulations.Point(ctx, "begin") // no tracer tells of it
+	_, err = l.pool.Exec(ctx, l.writes, resource, units+1)
+	return err
+}
+
+// openFailing is no subject at all.
+func openFailing(ctx context.Context, text string) (simulations.Subject, func() error, error) {
+	_, _, s, end, err := servers(ctx, text)
+	s.Do = func(context.Context) error { return context.DeadlineExceeded }
+	return s, end, err
+}
