@@ -13,7 +13,7 @@
 // # What it promises
 //
 // A child dies with its parent, stopped or not (Linux; elsewhere see
-// attributes). What it said before it died is heard, down to its last whole
+// attributes); what it started itself does not. What it said before it died is heard, down to its last whole
 // line. Of a child that is gone an error says how, and the last that it wrote
 // to its standard error.
 //

@@ -5,8 +5,13 @@ import (
 	"time"
 )
 
-// farewell bounds the end of an idle child.
-const farewell = 5 * time.Second
+const (
+	// farewell bounds the end of an idle child.
+	farewell = 5 * time.Second
+	// lastWords bounds the reading of a dead child's standard error, whose other
+	// end a process that it started may still have.
+	lastWords = time.Second
+)
 
 // Kill ends the child with SIGKILL, stopped or not, and returns when it is
 // gone. What it had said can still be had from Next.

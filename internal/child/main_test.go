@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,6 +36,10 @@ func play(role string) error {
 		return echo()
 	case "deaf":
 		select {}
+	case "race":
+		return json.NewEncoder(os.Stdout).Encode(os.Getenv("GORACE"))
+	case "leaves":
+		return leave()
 	}
 	return playHere(role)
 }
@@ -56,6 +61,19 @@ func echo() error {
 			return err
 		}
 	}
+}
+
+// leave ends before a process of its own, which has its standard error, and ends
+// with descriptor 3.
+func leave() error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	survivor := exec.Command(self)
+	survivor.Env = append(os.Environ(), envRole+"=echo")
+	survivor.Stdin, survivor.Stderr = os.NewFile(3, "stay"), os.Stderr
+	return survivor.Start()
 }
 
 func start(t *testing.T, role string, files ...*os.File) *child.Process[string] {

@@ -45,8 +45,8 @@ func Start[T any](c Command) (*Process[T], error) {
 		name: c.Name, cmd: exec.Command(c.Argv[0], c.Argv[1:]...),
 		said: make(chan T, 16), stops: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
-	p.cmd.SysProcAttr = attributes()
-	p.cmd.Env = append(os.Environ(), c.Env...)
+	p.cmd.SysProcAttr, p.cmd.WaitDelay = attributes(), lastWords
+	p.cmd.Env = append(append(os.Environ(), race()), c.Env...)
 	p.cmd.ExtraFiles, p.cmd.Stderr = c.Files, &p.errors
 	if err := p.start(); err != nil {
 		return nil, fmt.Errorf("child: %s: %w", p.name, err)

@@ -3,6 +3,7 @@ package child_test
 import (
 	"context"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -66,6 +67,43 @@ func TestAKilledChildWasHeard(t *testing.T) {
 	p.Kill()
 	_, err := p.Next(t.Context())
 	require.ErrorContains(t, err, "is gone")
+}
+
+func TestAContextEndsWithTheChild(t *testing.T) {
+	t.Parallel()
+	p := start(t, "echo")
+	ctx, cancel := p.Alive(t.Context())
+	defer cancel()
+	require.NoError(t, ctx.Err())
+	require.NoError(t, p.Send("die"))
+	<-ctx.Done()
+	require.ErrorContains(t, context.Cause(ctx), "child: the echo is gone: exit status 3: out of luck")
+	cancelled, cancel := start(t, "deaf").Alive(t.Context())
+	cancel()
+	require.ErrorIs(t, context.Cause(cancelled), context.Canceled)
+}
+
+// What a child leaves behind has its standard error, and may have it for ever.
+func TestAChildIsGoneBeforeItsOwnChildren(t *testing.T) {
+	t.Parallel()
+	theirs, stay, err := os.Pipe()
+	require.NoError(t, err)
+	p := start(t, "leaves", theirs)
+	require.NoError(t, theirs.Close())
+	select {
+	case <-p.Ended():
+	case <-time.After(time.Minute):
+		t.Error("it waits for the survivor")
+	}
+	require.NoError(t, stay.Close())
+}
+
+// Not parallel: it sets the environment.
+func TestAChildDoesNotSleepBeforeItEnds(t *testing.T) {
+	t.Setenv("GORACE", "halt_on_error=1")
+	said, err := start(t, "race").Next(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "atexit_sleep_ms=0 halt_on_error=1", said)
 }
 
 var errEnough = errors.New("enough")

@@ -31,6 +31,20 @@ func (p *Process[T]) Next(ctx context.Context) (T, error) {
 	}
 }
 
+// Alive returns a context that also ends when the child is gone, with an error
+// that says how for its cause. It must be cancelled.
+func (p *Process[T]) Alive(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-p.ended:
+			cancel(p.gone())
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
 // Ended is closed when the child is gone.
 func (p *Process[T]) Ended() <-chan struct{} { return p.ended }
 

@@ -20,11 +20,17 @@ type adder struct {
 	random *rand.Rand
 }
 
-// add takes the lock and adds value. The error is for what did not even begin.
+// add takes the lock and adds value. The error is for what did not even begin:
+// once it has begun, the end of ctx, which is that of the run, does not end it.
 func (a *adder) add(ctx context.Context, value int64) error {
+	holding, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	begins := context.AfterFunc(ctx, cancel)
 	held := false
-	err := a.locker.Hold(ctx, a.set, func(ctx context.Context) error {
-		held = true
+	err := a.locker.Hold(holding, a.set, func(ctx context.Context) error {
+		if held = begins(); !held {
+			return ctx.Err()
+		}
 		a.say(event{Kind: begun, Way: a.way, Value: value})
 		a.answer(value, a.try(ctx, value))
 		return nil

@@ -19,9 +19,10 @@ const (
 // Config is one run. All but Idle and Env are required.
 //
 // A pause stops a random, non-empty part of the processes with SIGSTOP, after a
-// time between 0 and 2·Every, and lasts between 0 and 2·Every: the faults of the
-// original, which paused etcd's nodes, so that its clients could not renew. Here
-// the servers live, and it is the holders of the lock that stand.
+// time between 0 and 2·Every, and lasts between 0 and 2·Every: the times of the
+// original, which paused etcd's nodes, the leader or all of them, so that its
+// clients could not renew. Here the servers live, and it is the holders of the
+// lock that stand.
 type Config struct {
 	Argv, Env []string // starts a process that calls [Serve]
 

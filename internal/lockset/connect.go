@@ -2,7 +2,9 @@ package lockset
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -37,7 +39,11 @@ func (w *worker) close() {
 
 func connectRedis(ctx context.Context, address string) (*redis.Client, error) {
 	options, err := redis.ParseURL(address)
-	if err != nil {
+	var unparsed *url.Error
+	switch {
+	case errors.As(err, &unparsed): // which would tell the password
+		return nil, errors.New("lockset: redis: not a URL")
+	case err != nil:
 		return nil, fmt.Errorf("lockset: redis: %w", err)
 	}
 	// Or a call would outlive its context by the client's own timeouts.

@@ -75,8 +75,7 @@ func config(t *testing.T) lockset.Config {
 	_, prefix := testenv.Redis(t)
 	_, schema := testenv.Postgres(t)
 	return lockset.Config{
-		// GORACE: or each process takes 1 s to end, under -race.
-		Argv: []string{self}, Env: []string{asWorker, "GORACE=atexit_sleep_ms=0"},
+		Argv: []string{self}, Env: []string{asWorker},
 		Redis: testenv.RedisURL(t), Prefix: prefix, Postgres: testenv.PostgresURL(t), Schema: schema,
 		Ways: lockset.Ways(), Processes: lockset.Processes,
 		TTL: lockset.TTL, Work: lockset.Work, Every: lockset.Every, Length: lockset.Length,

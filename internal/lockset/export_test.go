@@ -70,15 +70,31 @@ func Duel(ctx context.Context, c Config, one, other step) (Count, error) {
 // waits, until its lease is over.
 func Leave(ctx context.Context, c Config) (Count, error) {
 	return c.stage(ctx, func(alone *crew) error {
-		m, err := c.enter(ctx, alone, "")
-		for err == nil && alone.tally.count(c.Ways[0], nil).Begun == 0 {
-			err = sleep(ctx, time.Millisecond)
-		}
+		m, err := c.busy(ctx, alone)
 		if err != nil {
 			return err
 		}
 		return errors.Join(m.Stop(), m.Stands(ctx), sleep(ctx, 2*c.TTL), wake(ctx, m))
 	})
+}
+
+// Quit has the only worker quit while it works.
+func Quit(ctx context.Context, c Config) (Count, error) {
+	return c.stage(ctx, func(alone *crew) error {
+		if _, err := c.busy(ctx, alone); err != nil {
+			return err
+		}
+		return alone.quit(ctx)
+	})
+}
+
+// busy returns a worker that has begun.
+func (c Config) busy(ctx context.Context, alone *crew) (*member, error) {
+	m, err := c.enter(ctx, alone, "")
+	for err == nil && alone.tally.count(c.Ways[0], nil).Begun == 0 {
+		err = sleep(ctx, time.Millisecond)
+	}
+	return m, err
 }
 
 // stage counts what came of the first of c's ways in a play that is not drawn.

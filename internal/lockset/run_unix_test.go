@@ -25,6 +25,7 @@ func TestRunsThatAreNone(t *testing.T) {
 		"nothing is paused":           {func(c *lockset.Config) { c.Every = 0 }, "a required field"},
 		"no process at all":           {func(c *lockset.Config) { c.Processes = 0 }, "a required field"},
 		"a process that says no word": {func(c *lockset.Config) { c.Argv = []string{"false"} }, "is gone: exit status 1"},
+		"a URL that is none":          {func(c *lockset.Config) { c.Redis = "redis://u:sekret@h:port" }, "is gone: exit status 1: lockset: redis: not a URL"},
 		"a server that is not there":  {func(c *lockset.Config) { c.Redis = "redis://127.0.0.1:1" }, "is gone: exit status 1: lockset: redis"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -33,6 +34,7 @@ func TestRunsThatAreNone(t *testing.T) {
 			c.change(&o)
 			report, err := lockset.Run(t.Context(), o)
 			require.ErrorContains(t, err, c.want)
+			require.NotContains(t, err.Error(), "sekret")
 			require.Nil(t, report)
 		})
 	}
@@ -55,4 +57,19 @@ func TestWhoWatchesItsLeaseLeavesWithIt(t *testing.T) {
 	count, err := lockset.Leave(t.Context(), o)
 	require.NoError(t, err)
 	require.Equal(t, lockset.Count{Way: lockset.Watched, Begun: 1, Failed: 1}, count)
+}
+
+// Nor does the end of the run count for the end of a lease.
+func TestWhatIsBegunIsEnded(t *testing.T) {
+	t.Parallel()
+	for _, way := range lockset.Ways() {
+		t.Run(string(way), func(t *testing.T) {
+			t.Parallel()
+			o := config(t)
+			o.Ways, o.Work = []lockset.Way{way}, time.Second
+			count, err := lockset.Quit(t.Context(), o)
+			require.NoError(t, err)
+			require.Equal(t, lockset.Count{Way: way, Begun: 1, Acknowledged: 1}, count)
+		})
+	}
 }

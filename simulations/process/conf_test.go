@@ -18,6 +18,7 @@ type conf struct {
 	Redis, Prefix    string
 	Service          string // URL of the HTTP service
 	Idle             time.Duration
+	Work             time.Duration // between read and write
 }
 
 func (c conf) String() string {

@@ -10,7 +10,7 @@ import (
 // Count is what was counted in some rounds.
 type Count struct {
 	Rounds    int
-	Attempted int // writes of A that began after B's was acknowledged, with an older token
+	Attempted int // writes of A with an older token that began after B's was acknowledged, or were refused on the way to it
 	Accepted  int // of these
 	Refused   int // of these
 	Early     int // units of A that were accepted otherwise: before B's, or with a newer token
@@ -43,7 +43,8 @@ func (c *Count) add(a, b event, more int) {
 		}
 	}
 	c.Lost += max(0, acknowledged-more)
-	late := a.Number > 0 && a.Number < b.Number && a.Wrote.After(b.At)
+	older := a.Number > 0 && a.Number < b.Number
+	late := older && (a.Wrote.After(b.At) || a.Outcome == history.Refused)
 	switch {
 	case late && a.Outcome == history.Accepted:
 		c.Attempted++

@@ -8,14 +8,8 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// do is what runs under the lock. The lease's context is looked at for the last
-// time before the pause, like everything else: a statement that a driver has in
-// hand does not ask again. So Do gets one that carries the token and does not
-// end.
+// do is what runs under the lock.
 func (u *unit) do(ctx context.Context) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
 	u.pass(stepDo)
 	u.wrote, u.last = time.Time{}, nil
 	open := u.recorder.Begin(u.op(history.Unit))
@@ -24,7 +18,7 @@ func (u *unit) do(ctx context.Context) error {
 		do = u.subject.Unguarded
 	}
 	began := u.recorder.Now()
-	u.err = do(context.WithoutCancel(ctx))
+	u.err = do(ctx)
 	u.outcome = outcome(u.err)
 	u.close(began)
 	open.End(u.outcome, nil)
@@ -55,7 +49,7 @@ func (u *unit) claim(ctx context.Context, tok token.Token) error {
 	}
 	u.enter(claiming)
 	began := u.recorder.Now()
-	err := u.subject.Claim(context.WithoutCancel(ctx), tok)
+	err := u.subject.Claim(ctx, tok)
 	u.enter("")
 	if err != nil || !u.Twin {
 		op := u.op(history.Claim)

@@ -3,14 +3,22 @@ package process
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/fencepost/fencepost/simulations/history"
 	"github.com/fencepost/fencepost/token"
 )
 
+// ages is what a writer believes its lease to last: the worst holder there is
+// never notices that it has lost the lock.
+const ages = time.Hour
+
 // issuer is the subject's, on the record.
-type issuer struct{ *unit }
+type issuer struct {
+	*unit
+	lost atomic.Int64 // the number of the token that is known to be lost
+}
 
 var _ token.Issuer = (*issuer)(nil)
 
@@ -38,10 +46,15 @@ func (i *issuer) Acquire(ctx context.Context, resource, holder string, ttl time.
 	}
 	i.tok = grant.Token
 	i.pass(stepGranted)
-	return grant, nil
+	return token.Grant{Token: grant.Token, Until: time.Now().Add(ages)}, nil
 }
 
+// Renew hangs for a token that is lost: its holder must not hear of that.
 func (i *issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) (time.Time, error) {
+	if i.lost.Load() == tok.Number {
+		<-ctx.Done()
+		return time.Time{}, context.Cause(ctx)
+	}
 	open := i.ask(history.Renew, tok)
 	sent := time.Now()
 	until, err := i.subject.Issuer.Renew(ctx, tok, ttl)
@@ -50,7 +63,14 @@ func (i *issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) 
 			op.Until = op.Began + until.Sub(sent)
 		}
 	})
-	return until, err
+	switch {
+	case errors.Is(err, token.ErrLost):
+		i.lost.Store(tok.Number)
+		return i.Renew(ctx, tok, ttl)
+	case err != nil:
+		return time.Time{}, err
+	}
+	return time.Now().Add(ages), nil
 }
 
 func (i *issuer) Release(ctx context.Context, tok token.Token) error {

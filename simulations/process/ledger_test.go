@@ -43,7 +43,7 @@ type ledger struct {
 	pool          *pgxpool.Pool
 	fence         *sqlguard.Guard
 	reads, writes string
-	marks         string
+	adds, marks   string
 }
 
 func ledgerOf(c conf, pool *pgxpool.Pool) *ledger {
@@ -52,6 +52,7 @@ func ledgerOf(c conf, pool *pgxpool.Pool) *ledger {
 		pool: pool, fence: &sqlguard.Guard{DB: pool, Schema: c.Schema, Idle: c.Idle},
 		reads:  "SELECT units FROM " + table + " WHERE id = $1",
 		marks:  "SELECT number, holder FROM " + pgx.Identifier{c.Schema, "marks"}.Sanitize() + " WHERE resource = $1",
+		adds:   "UPDATE " + table + " SET units = units + 1 WHERE id = $1",
 		writes: "UPDATE " + table + " SET units = $2 WHERE id = $1",
 	}
 }

@@ -8,13 +8,18 @@ import (
 	"github.com/fencepost/fencepost/simulations/process"
 )
 
+var subjects = process.Subjects{
+	"postgres":  openPostgres,
+	"re-enters": openReentrant,
+	"http":      openHTTP,
+	"lock only": openLockOnly,
+	"check":     openCheckThenWrite,
+	"in time":   openInTime,
+	"fails":     openFailing,
+	"no server": openNothing,
+}
+
 func TestMain(m *testing.M) {
-	process.Serve(m, process.Subjects{
-		"postgres":  openPostgres,
-		"http":      openHTTP,
-		"lock only": openLockOnly,
-		"check":     openCheckThenWrite,
-		"fails":     openFailing,
-	})
+	process.Serve(m, subjects)
 	goleak.VerifyTestMain(m)
 }

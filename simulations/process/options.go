@@ -16,7 +16,7 @@ const (
 	// EnvRounds sets Rounds where Options leave it open.
 	EnvRounds     = "FENCEPOST_ROUNDS"
 	defaultRounds = 50
-	defaultTTL    = 100 * time.Millisecond
+	defaultTTL    = 200 * time.Millisecond // as package simulations has it
 	// patience bounds one step of a round.
 	patience = time.Minute
 	// slack is what a machine may be late without anything being wrong.
@@ -38,17 +38,21 @@ type Options struct {
 	Subject, Conf string
 	// Pause is how A is stopped; zero is [SIGSTOP].
 	Pause Pause
-	// At is the step of Do where A is stopped, the first of that name: "begin",
-	// "admitted", "statement", "commit", "applied", "request", "response", or
-	// what Do tells simulations.Point. "do" comes right before Do, "done" right
-	// after it. The error for a name that A does not come by lists those that it
-	// does. Or [Everywhere], or [Anytime].
+	// At is the step of Do where A is stopped: "begin", "admitted", "statement",
+	// "commit", "applied", "request", "response", or what Do tells
+	// simulations.Point. "do" comes right before Do, "done" right after it. The
+	// error for a name that A does not come by lists those that it does. Or
+	// [Everywhere], or [Anytime].
 	//
 	// A step between the last read and the transaction, or the request, that
 	// writes makes every round one where a stale write is attempted. Where no
 	// guard, driver or transport tells of the write, Do tells of it by
 	// simulations.Point(ctx, "begin"), right before.
 	At string
+	// Nth says at which step of that name, from 1; zero is the first. Where Do
+	// takes the lock itself and claims, say, the first "begin" is the claim's.
+	// Everywhere and Anytime pay no attention to it.
+	Nth int
 	// Rounds of each, the guarded and the twin. Zero is what EnvRounds says, or
 	// else 50.
 	Rounds int
@@ -70,10 +74,13 @@ func (o Options) complete() (Options, error) {
 			o.Rounds = n
 		}
 	}
-	if o.Rounds < 1 {
+	switch {
+	case o.Rounds < 1:
 		return o, fmt.Errorf("process: %d rounds", o.Rounds)
+	case o.Nth < 0:
+		return o, fmt.Errorf("process: there is no step number %d", o.Nth)
 	}
-	o.Pause = cmp.Or(o.Pause, SIGSTOP)
+	o.Pause, o.Nth = cmp.Or(o.Pause, SIGSTOP), cmp.Or(o.Nth, 1)
 	o.Seed = cmp.Or(o.Seed, 1+rand.Uint64N(1e9))
 	return o, o.Pause.check()
 }

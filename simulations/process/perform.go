@@ -40,12 +40,12 @@ var errKept = errors.New("process: kept waiting")
 // succeed returns B's answer, or an empty one where A keeps B waiting for longer
 // than it may.
 func (s *stage) succeed(ctx context.Context) (event, error) {
-	bound := 2*s.subject.TTL + slack/2
+	bound := 2*s.subject.TTL + 3*s.normal + slack/2
 	switch {
 	case s.twin: // nothing bounds it there
-		bound = 2*s.subject.TTL + slack/20
+		bound -= slack/2 - slack/20
 	case s.subject.Bound > 0:
-		bound = s.subject.Bound + slack + s.subject.TTL
+		bound += s.subject.Bound + slack/2
 	}
 	if err := s.b.Send(order{}); err != nil {
 		return event{}, err

@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -31,21 +30,26 @@ func (s *stage) round(ctx context.Context) error {
 
 // draw returns where A is to be stopped, or when.
 func (s *stage) draw() (o order, moment time.Duration, err error) {
-	o = order{Pause: s.Pause, Step: s.At, Nth: 1}
+	o = order{Pause: s.Pause, Step: s.At, Nth: s.Nth}
 	switch {
 	case s.At == Anytime:
 		o.Step = ""
 		return o, 1 + time.Duration(s.random.Int64N(int64(3*s.normal/2))), nil
 	case s.At == Everywhere:
 		n := s.count.Rounds % len(s.count.Steps)
-		o.Step, o.Nth = s.count.Steps[n], 0
-		for _, step := range s.count.Steps[:n+1] {
-			if step == o.Step {
-				o.Nth++
-			}
-		}
-	case !slices.Contains(s.count.Steps, s.At):
-		return o, 0, fmt.Errorf("process: A comes by no step %q, but by %q", s.At, s.count.Steps)
+		o.Step = s.count.Steps[n]
+		o.Nth = times(o.Step, s.count.Steps[:n+1])
+	case times(s.At, s.count.Steps) < s.Nth:
+		return o, 0, fmt.Errorf("process: A does not come by step %q %d times, but by %q", s.At, s.Nth, s.count.Steps)
 	}
 	return o, 0, nil
+}
+
+func times(step string, steps []string) (n int) {
+	for _, s := range steps {
+		if s == step {
+			n++
+		}
+	}
+	return n
 }

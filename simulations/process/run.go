@@ -74,10 +74,11 @@ func (r Report) failed(which string, err error) error {
 	return fmt.Errorf("process: %s, %s, seed %d: %w", r.Subject, which, r.Seed, err)
 }
 
-// toothless reports whether the twin withstood a stale write, or was never put
-// to one: then nothing was proven.
+// toothless reports whether the twin withstood a stale write, or one of the two
+// was never put to one: then nothing was proven.
 func (r Report) toothless() bool {
-	return r.Twin.Attempted == 0 || r.Twin.Accepted < r.Twin.Attempted || len(r.Twin.Broken) == 0
+	return r.Guarded.Attempted == 0 || r.Twin.Attempted == 0 ||
+		r.Twin.Accepted < r.Twin.Attempted || len(r.Twin.Broken) == 0
 }
 
 // String returns the two counts.

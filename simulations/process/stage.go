@@ -65,6 +65,6 @@ func (s *stage) end(ctx context.Context) {
 }
 
 func (s *stage) patient(ctx context.Context) (context.Context, context.CancelFunc) {
-	bound := patience + s.subject.Bound + 3*s.subject.TTL
+	bound := patience + s.subject.Bound + 3*s.subject.TTL + 10*s.normal
 	return context.WithTimeoutCause(ctx, bound, fmt.Errorf("process: nothing happened within %s", bound))
 }

@@ -93,7 +93,7 @@ func TestAnytime(t *testing.T) {
 		t.Run(string(pause), func(t *testing.T) {
 			t.Parallel()
 			c, _ := newLedger(t)
-			c.Idle = ttl
+			c.Idle, c.Work = ttl, ttl
 			r, err := process.Guarded(t, process.Options{
 				Subject: "postgres", Conf: c.String(), Pause: pause, At: process.Anytime, Rounds: 40,
 			})

@@ -48,6 +48,8 @@ func (p *peer) announces(ctx context.Context, surely bool) (bool, error) {
 func (p *peer) stand(ctx context.Context, pause Pause) error {
 	switch {
 	case pause == StopTheWorld:
+		ctx, cancel := p.Alive(ctx)
+		defer cancel()
 		return p.world.Stands(ctx)
 	case !child.CanStopThread:
 		return p.hit(ctx, pause)

@@ -40,7 +40,7 @@ func (w *writer) work(ctx context.Context, o order) error {
 	ctx = point.Listen(ctx, u.listen)
 	stop := u.stopAfter(o.After)
 	defer stop()
-	locker := token.Locker{Issuer: &issuer{u}, Name: w.Name, TTL: w.subject.TTL, Claim: u.claim}
+	locker := token.Locker{Issuer: &issuer{unit: u}, Name: w.Name, TTL: w.subject.TTL, Claim: u.claim}
 	for {
 		err := locker.Hold(ctx, w.subject.Resource, u.do)
 		switch {

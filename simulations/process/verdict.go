@@ -25,7 +25,7 @@ func (v *Verdict) Error() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "process: %s", v.Report)
 	if v.Toothless() {
-		text.WriteString("\ntoothless: without its guard the resource must accept every write that comes too late, and one must come, or nothing is proven. " +
+		text.WriteString("\ntoothless: a write must come too late, guarded or not, and without its guard the resource must accept every one, or nothing is proven. " +
 			"A guard that is not Fencepost's needs Subject.Unguarded, and a service in another process too")
 	}
 	for _, broken := range v.Report.Guarded.Broken {

@@ -46,6 +46,18 @@ func TestRoundsThatProveNothing(t *testing.T) {
 	require.Equal(t, 2, v.Report.Twin.Early)
 }
 
+// Nor do they where it is only the twin that comes too late.
+func TestRoundsWhoseGuardIsNeverPutToTheTest(t *testing.T) {
+	t.Parallel()
+	c, _ := newLedger(t)
+	_, err := process.Examine(t, process.Options{Subject: "in time", Conf: c.String(), At: computed, Rounds: 2})
+	var v *process.Verdict
+	require.ErrorAs(t, err, &v)
+	require.True(t, v.Toothless())
+	require.Equal(t, 2, v.Report.Guarded.Early)
+	require.Equal(t, 2, v.Report.Twin.Accepted)
+}
+
 func TestWhatCannotBeRun(t *testing.T) {
 	t.Parallel()
 	c, _ := newLedger(t)
@@ -54,9 +66,12 @@ func TestWhatCannotBeRun(t *testing.T) {
 		text    string
 	}{
 		"a subject that nobody serves": {process.Options{Subject: "nobody"}, `no subject "nobody"`},
-		"a step that A does not take":  {process.Options{Subject: "postgres", At: "lunch"}, `by no step "lunch", but by ["acquire"`},
+		"a step that A does not take":  {process.Options{Subject: "postgres", At: "lunch"}, `does not come by step "lunch" 1 times, but by ["acquire"`},
 		"a subject that always fails":  {process.Options{Subject: "fails"}, "Do fails although nobody disturbs it: unknown: context deadline exceeded"},
 		"no such pause":                {process.Options{Subject: "postgres", Pause: "coffee"}, `no such pause: "coffee"`},
+		"a step before the first":      {process.Options{Subject: "postgres", Nth: -1}, "no step number -1"},
+		"a writer that finds nothing":  {process.Options{Subject: "no server"}, "writer A is gone: exit status 1: process: open no server: no server at all"},
+		"a writer that cannot stand":   {process.Options{Subject: "dies", Pause: process.StopTheWorld, At: computed}, "writer A is gone: exit status 1: child: world: "},
 		"rounds below zero":            {process.Options{Subject: "postgres", Rounds: -1}, "-1 rounds"},
 	} {
 		t.Run(name, func(t *testing.T) {
