@@ -5,6 +5,7 @@ import "time"
 // Kind is what a writer asked for.
 type Kind string
 
+// What is asked for.
 const (
 	Acquire Kind = "acquire" // asked an issuer for the resource
 	Renew   Kind = "renew"
@@ -20,6 +21,7 @@ const (
 // Outcome is what became of it.
 type Outcome string
 
+// What may become of it.
 const (
 	Accepted Outcome = "accepted" // granted, renewed, applied, seen
 	Refused  Outcome = "refused"  // with the promise that nothing was applied
@@ -50,9 +52,9 @@ type Op struct {
 	// Until is when the lease ends, of an Acquire or Renew that was Accepted.
 	Until time.Duration `json:"until,omitempty"`
 
-	// Counted is how many units the resource remembers, of a Read; and how many
-	// times it remembers this one, of a Unit, where Traced says that this was
-	// looked for.
+	// Counted is how many units the resource remembers, of a Read, more than
+	// when the history began; and how many times it remembers this one, of a
+	// Unit or Write, where Traced says that this was looked for.
 	Counted int  `json:"counted,omitempty"`
 	Traced  bool `json:"traced,omitempty"`
 
