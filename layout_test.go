@@ -43,6 +43,7 @@ var layout = map[string][]string{
 	"cmd/fencepost":         {"*"},
 	"examples/withdraw":     {"*"},
 	"internal/child":        {},
+	"internal/lockset":      {"*"},
 	"internal/paused":       {"*"},
 	"internal/quote":        {"*"},
 	"internal/ratio":        {},

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"context"
+	"testing"
+
+	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/simulations"
+)
+
+func TestWithdrawalsSurviveThePause(t *testing.T) {
+	app := start(t)
+	simulations.Run(t, simulations.Subject{
+		Issuer:   app.locks.Issuer,
+		Resource: "account/42",
+		Do:       func(ctx context.Context) error { return withdraw(ctx, app.locks, app.fence, 1) },
+		Count:    app.withdrawn,
+	})
+}
+
+// start starts the program on servers for tests.
+func start(t *testing.T) program {
+	t.Helper()
+	client, prefix := testenv.Redis(t)
+	return open(t, database(t), client, prefix, nil, nil)
+}
+
+// withdrawn returns how much of the account's 100 is gone.
+func (p program) withdrawn(ctx context.Context) (n int, err error) {
+	err = p.pool.QueryRow(ctx, "SELECT 100 - balance FROM accounts WHERE id = 42").Scan(&n)
+	return n, err
+}
