@@ -58,7 +58,7 @@ func (i *issuer) ask(ctx context.Context, resource, holder string, ttl time.Dura
 	if errors.Is(err, token.ErrHeld) {
 		return grant, err
 	}
-	op.Number, op.Outcome = grant.Token.Number, outcome(err)
+	op.Number, op.Outcome = grant.Token.Number, Outcome(err)
 	if err == nil {
 		op.Until = counted + grant.Until.Sub(sent)
 	}
@@ -84,21 +84,10 @@ func (i *issuer) Release(ctx context.Context, tok token.Token) error {
 	}
 	op := history.Op{Kind: history.Release, Number: tok.Number, Holder: tok.Holder, Began: w.now()}
 	err := i.Unwrap().Release(unheard(ctx), tok)
-	op.Outcome = answered(err)
+	op.Outcome = LockOutcome(err)
 	w.record(op)
 	w.kept.Store(op.Outcome == history.Unknown)
 	return err
-}
-
-// answered is the outcome of asking about a lock.
-func answered(err error) history.Outcome {
-	switch {
-	case err == nil:
-		return history.Accepted
-	case errors.Is(err, token.ErrLost):
-		return history.Refused
-	}
-	return history.Unknown
 }
 
 // unheard keeps an issuer's own statements, over a traced pool, from being taken

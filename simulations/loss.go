@@ -23,7 +23,7 @@ func (st *stage) lose(w *writer) {
 		Number: tok.Number, Holder: tok.Holder, Began: st.clock.tick(),
 	}
 	err := st.subject.Issuer.Release(ctx, *tok)
-	op.Outcome, op.Ended = answered(err), st.clock.tick()
+	op.Outcome, op.Ended = LockOutcome(err), st.clock.tick()
 	st.add(op)
 	if op.Outcome == history.Unknown {
 		pause(st.ctx, st.subject.TTL)

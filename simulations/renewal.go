@@ -37,7 +37,7 @@ func (w *writer) renew(ctx context.Context, tok token.Token, ttl time.Duration) 
 	op := history.Op{Kind: history.Renew, Number: tok.Number, Holder: tok.Holder, Began: w.now()}
 	sent, counted := time.Now(), w.stage.recorder.Now()
 	until, err := w.stage.subject.Issuer.Renew(ctx, tok, ttl)
-	op.Outcome = answered(err)
+	op.Outcome = LockOutcome(err)
 	if err == nil {
 		op.Until = counted + until.Sub(sent)
 	}

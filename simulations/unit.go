@@ -2,10 +2,8 @@ package simulations
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/simulations/history"
 	"github.com/fencepost/fencepost/token"
 )
@@ -21,7 +19,7 @@ func (w *writer) claim(ctx context.Context, tok token.Token) error {
 	err := claim(ctx, tok)
 	w.claims.Store(false)
 	if err != nil || !w.stage.twin { // the twin's claims admit nothing
-		w.record(history.Op{Kind: history.Claim, Outcome: outcome(err), Began: began, Number: tok.Number, Holder: tok.Holder})
+		w.record(history.Op{Kind: history.Claim, Outcome: Outcome(err), Began: began, Number: tok.Number, Holder: tok.Holder})
 	}
 	if err == nil {
 		w.pass(stepClaimed)
@@ -37,7 +35,7 @@ func (w *writer) work(ctx context.Context) error {
 	tok := w.tok.Load()
 	op := history.Op{Kind: history.Unit, Began: w.now(), Number: tok.Number, Holder: tok.Holder}
 	err := w.stage.do(ctx)
-	if op.Outcome = outcome(err); w.dead.Load() {
+	if op.Outcome = Outcome(err); w.dead.Load() {
 		op.Outcome = history.Unknown
 	}
 	w.record(op)
@@ -48,22 +46,6 @@ func (w *writer) work(ctx context.Context) error {
 	w.did = err == nil
 	w.pass(stepDone)
 	return err
-}
-
-// outcome takes an error that promises nothing for one that may have been
-// applied: only Fencepost's own promise that it was not.
-func outcome(err error) history.Outcome {
-	switch {
-	case err == nil:
-		return history.Accepted
-	case errors.Is(err, guard.ErrUnknown):
-		return history.Unknown
-	case guard.Refusal(err):
-		return history.Refused
-	case errors.Is(err, guard.ErrRetryable), errors.Is(err, guard.ErrEvicted), errors.Is(err, guard.ErrClaimFirst):
-		return history.Failed
-	}
-	return history.Unknown
 }
 
 func (w *writer) now() time.Duration { return w.stage.clock.tick() }

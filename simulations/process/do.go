@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/fencepost/fencepost/simulations"
 	"github.com/fencepost/fencepost/simulations/history"
 	"github.com/fencepost/fencepost/token"
 )
@@ -19,7 +20,7 @@ func (u *unit) do(ctx context.Context) error {
 	}
 	began := u.recorder.Now()
 	u.err = do(ctx)
-	u.outcome = outcome(u.err)
+	u.outcome = simulations.Outcome(u.err)
 	u.close(began)
 	open.End(u.outcome, nil)
 	u.pass(stepDone)
@@ -53,7 +54,7 @@ func (u *unit) claim(ctx context.Context, tok token.Token) error {
 	u.enter("")
 	if err != nil || !u.Twin {
 		op := u.op(history.Claim)
-		op.Outcome, op.Began, op.Ended = outcome(err), began, u.recorder.Now()
+		op.Outcome, op.Began, op.Ended = simulations.Outcome(err), began, u.recorder.Now()
 		u.recorder.Add(op)
 	}
 	if err == nil {

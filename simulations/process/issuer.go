@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fencepost/fencepost/simulations"
 	"github.com/fencepost/fencepost/simulations/history"
 	"github.com/fencepost/fencepost/token"
 )
@@ -39,7 +40,7 @@ func (i *issuer) Acquire(ctx context.Context, resource, holder string, ttl time.
 	if op.Number = grant.Token.Number; err == nil {
 		op.Until = op.Began + grant.Until.Sub(sent)
 	}
-	op.Outcome, op.Ended = answer(err), i.recorder.Now()
+	op.Outcome, op.Ended = simulations.LockOutcome(err), i.recorder.Now()
 	i.recorder.Add(op)
 	if err != nil {
 		return grant, err
@@ -58,7 +59,7 @@ func (i *issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) 
 	open := i.ask(history.Renew, tok)
 	sent := time.Now()
 	until, err := i.subject.Issuer.Renew(ctx, tok, ttl)
-	open.End(answer(err), func(op *history.Op) {
+	open.End(simulations.LockOutcome(err), func(op *history.Op) {
 		if err == nil {
 			op.Until = op.Began + until.Sub(sent)
 		}
@@ -77,7 +78,7 @@ func (i *issuer) Release(ctx context.Context, tok token.Token) error {
 	i.pass(stepRelease)
 	open := i.ask(history.Release, tok)
 	err := i.subject.Issuer.Release(ctx, tok)
-	open.End(answer(err), nil)
+	open.End(simulations.LockOutcome(err), nil)
 	return err
 }
 
