@@ -36,7 +36,10 @@ func scout(ctx context.Context, s Subject, twin bool) (*explorer, error) {
 		x.steps, x.normal = w.seen(), time.Since(begun)
 		failed = errors.Join(failed, w.failed())
 	}
-	return x, named(errors.Join(st.sum(), failed), "undisturbed")
+	if err := also(st.sum(), failed); err != nil || twin {
+		return x, named(err, "undisturbed")
+	}
+	return x, st.seen()
 }
 
 // perform returns nil where every rule holds.
@@ -58,6 +61,17 @@ func (x *explorer) pace(at int) pace {
 		pace.limit = x.subject.Bound
 	}
 	return pace
+}
+
+// also adds to a verdict what Do said when nobody disturbed it, which is the
+// error where there is no verdict.
+func also(err, said error) error {
+	var v *Verdict
+	if errors.As(err, &v) {
+		v.Said = said
+		return v
+	}
+	return errors.Join(err, said)
 }
 
 // named gives a verdict its interleaving's name.

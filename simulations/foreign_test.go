@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/simulations"
+	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/pgtoken"
 )
@@ -129,4 +131,26 @@ func breaks(t *testing.T, s simulations.Subject, rule string) {
 	require.ErrorAs(t, err, &verdict)
 	require.True(t, verdict.Breaks(rule), "%v", err)
 	t.Log(err)
+}
+
+// The claim is refused in place of the write, which nobody looks at.
+func TestAWriteThatNobodySeesIsNoPass(t *testing.T) {
+	t.Parallel()
+	u := newTable(t)
+	plain, err := pgxpool.New(t.Context(), u.pool.Config().ConnString())
+	require.NoError(t, err)
+	t.Cleanup(plain.Close)
+	iss := &pgtoken.Issuer{DB: plain, Schema: u.schema}
+	locks := &token.Locker{Issuer: iss, Claim: (&sqlguard.Guard{DB: plain, Schema: u.schema}).Admit}
+	s := simulations.Subject{
+		Issuer: iss, Resource: resource, Count: u.Count,
+		Do: func(ctx context.Context) error {
+			return locks.Hold(ctx, resource, func(ctx context.Context) error { return u.add(ctx, plain, plain) })
+		},
+	}
+	require.ErrorContains(t, simulations.Examine(t, s), "nobody saw Do write")
+	s.Do = func(ctx context.Context) error {
+		return locks.Hold(ctx, resource, func(ctx context.Context) error { return u.add(ctx, u.pool, u.pool) })
+	}
+	breaks(t, s, "order") // by the tracer it is seen, and caught
 }

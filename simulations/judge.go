@@ -16,10 +16,10 @@ func (st *stage) judge() error {
 	if err != nil {
 		return err
 	}
-	if err := st.sum(); err != nil || st.twin {
-		return err
+	if st.twin {
+		return st.sum()
 	}
-	return after.failed()
+	return also(st.sum(), after.failed())
 }
 
 // sum counts the units and judges the history.

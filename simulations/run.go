@@ -52,7 +52,7 @@ func runPlan(t *testing.T, s Subject) {
 		}
 	}
 	if performed == 0 {
-		t.Error("simulations: no interleaving has this name: the steps may be others now")
+		t.Error("simulations: no interleaving has this name. Give all of it, as it was printed; the steps may be others now")
 	}
 }
 

@@ -19,11 +19,12 @@ type Subject struct {
 	Issuer   token.Issuer
 	Resource string
 	// Do does one unit of guarded work under the token that ctx carries: it
-	// pays, books, moves a job on. It is called by many goroutines at once, must
-	// use ctx throughout, and return the guard's errors so that errors.Is finds
-	// them: nil says that Count is one more, a guard's refusal that it is not, and
-	// any other error nothing. It returns: require and t.FailNow are errors here. Where it takes the lock itself, by a [token.Locker] on Issuer, that
-	// is a re-entry.
+	// pays, books, moves a job on. It is called by many goroutines at once, and
+	// must use ctx throughout. It returns the guard's errors so that errors.Is
+	// finds them: nil says that Count is one more, a guard's refusal that it is
+	// not, and any other error nothing. It must return: require and t.FailNow
+	// are errors here. Where it takes the lock itself, by a [token.Locker] on
+	// Issuer, that is a re-entry.
 	Do func(ctx context.Context) error
 	// Count returns how many units the resource remembers, from whatever number
 	// on: a balance in units, the rows of a ledger. It must be fresh.
@@ -41,7 +42,8 @@ type Subject struct {
 	// TTL is that of the leases. Zero means 200 ms.
 	TTL time.Duration
 	// Bound is how long a paused holder may keep its successor waiting: the
-	// Idle of a sqlguard.Guard, say. Zero means that nobody looks.
+	// Idle of a sqlguard.Guard, say. Zero means that nobody looks, nor waits for
+	// a sleeper to be evicted.
 	Bound time.Duration
 	// Budget is how long random interleavings are tried, and at most five of
 	// them for each millisecond of it: a synctest bubble's clock hardly moves.

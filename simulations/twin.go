@@ -31,7 +31,7 @@ func bite(ctx context.Context, s Subject) (string, error) {
 	if !corrupted(drawn) {
 		return "", toothless("random", drawn)
 	}
-	return fmt.Sprintf("the twin was corrupted, as it has to be, by interleaving %d of %d and by random %d:\n%s\n%s",
+	return fmt.Sprintf("as expected, the twin was corrupted, by interleaving %d of %d and by random %d:\n%s\n%s",
 		n, len(all), m, planned, drawn), nil
 }
 

@@ -17,6 +17,9 @@ type Verdict struct {
 	// breaks each. There are none where the run was toothless: no interleaving
 	// corrupted the twin either, so that nothing was proven.
 	Broken []history.Violation
+	// Said is the error of a Do whom nobody disturbed, if there was one: what it
+	// was refused for, say.
+	Said error
 }
 
 // Toothless reports whether the twin was never corrupted.
@@ -27,6 +30,9 @@ func (v *Verdict) Breaks(id string) bool {
 	return slices.ContainsFunc(v.Broken, func(b history.Violation) bool { return b.Rule.ID == id })
 }
 
+// Unwrap returns Said.
+func (v *Verdict) Unwrap() error { return v.Said }
+
 func (v *Verdict) Error() string {
 	if v.Toothless() {
 		return "simulations: toothless (" + v.Interleaving + "): the unguarded twin was never corrupted, so nothing was proven. " +
@@ -36,6 +42,9 @@ func (v *Verdict) Error() string {
 	fmt.Fprintf(&text, "simulations: %s", v.Interleaving)
 	for _, broken := range v.Broken {
 		fmt.Fprintf(&text, "\n%s", broken)
+	}
+	if v.Said != nil {
+		fmt.Fprintf(&text, "\n%s", v.Said)
 	}
 	return text.String()
 }

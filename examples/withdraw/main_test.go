@@ -18,6 +18,7 @@ import (
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/testenv"
 	"github.com/fencepost/fencepost/migrations"
+	"github.com/fencepost/fencepost/simulations/pgxpoint"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/redistoken"
@@ -73,6 +74,7 @@ func open(t *testing.T, url string, client *redis.Client, prefix string, asleep 
 		}
 		return true, nil
 	}
+	config.ConnConfig.Tracer = pgxpoint.Tracer{} // of use to simulations alone
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)

@@ -42,10 +42,17 @@
 //
 //	r := history.NewRecorder()
 //	…
-//	unit := r.Begin(history.Op{Kind: history.Unit, Writer: "A", Resource: "account/42", Number: tok.Number, Holder: tok.Holder})
-//	err := pay(ctx)
-//	unit.End(outcome(err), nil)
+//	op := history.Op{Kind: history.Unit, Writer: "A", Resource: "account/42", Number: tok.Number, Holder: tok.Holder}
+//	unit := r.Begin(op)
+//	op.Kind = history.Write // the transaction in it: order goes by writes
+//	write := r.Begin(op)
+//	err := fence.Update(ctx, "account/42", pay)
+//	write.End(simulations.Outcome(err), nil)
+//	unit.End(simulations.Outcome(err), nil)
 //	…
+//	read := r.Begin(history.Op{Kind: history.Read, Writer: "judge", Resource: "account/42"})
+//	units := count() - countedAtTheStart
+//	read.End(history.Accepted, func(op *history.Op) { op.Counted = units })
 //	broken, err := history.Check(r.History())
 //
 // # Where next
