@@ -26,7 +26,7 @@ func TestRunsThatAreNone(t *testing.T) {
 		"no process at all":           {func(c *lockset.Config) { c.Processes = 0 }, "a required field"},
 		"a process that says no word": {func(c *lockset.Config) { c.Argv = []string{"false"} }, "is gone: exit status 1"},
 		"a URL that is none":          {func(c *lockset.Config) { c.Redis = "redis://u:sekret@h:port" }, "is gone: exit status 1: lockset: redis: not a URL"},
-		"a server that is not there":  {func(c *lockset.Config) { c.Redis = "redis://127.0.0.1:1" }, "is gone: exit status 1: lockset: redis"},
+		"a server that is not there":  {func(c *lockset.Config) { c.Redis = "redis://127.0.0.1:1" }, "lockset: redis at 127.0.0.1:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
