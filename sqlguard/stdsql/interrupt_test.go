@@ -7,6 +7,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"modernc.org/sqlite"
@@ -80,6 +81,30 @@ func TestAnInterruptedWriteEndsTheTransaction(t *testing.T) {
 			require.ErrorContains(t, err, "the transaction ended inside fn, and fn went on")
 			require.Equal(t, 110, balance(t, db), "SQLite has committed it by itself")
 			require.Zero(t, mark(t, db, account))
+		})
+	}
+}
+
+// Before v1.40.1 modernc.org/sqlite forgot such a query: it kept its lock on the
+// file, and nothing could be rolled back, nor the connection closed.
+func TestAnInterruptedQueryLeavesNothingOpen(t *testing.T) {
+	t.Parallel()
+	for name, journal := range map[string]string{"with a write-ahead log": wal, "without one": rollback} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := newFile(t, journal)
+			db, elsewhere := connect(t, dsn(file, patient)), connect(t, dsn(file, hasty))
+			ctx, leave := context.WithCancel(holding(t, 33, "a"))
+			id := running.add(func() {
+				leave()
+				time.Sleep(100 * time.Millisecond) // for the driver to hear of it
+			})
+			err := stdsql.Update(ctx, db, account, func(tx *sql.Tx) error {
+				return tx.QueryRowContext(ctx, "SELECT test_running(?) FROM accounts", id).Scan(new(int))
+			})
+			require.ErrorIs(t, err, context.Canceled)
+			require.NotErrorIs(t, err, guard.ErrUnknown)
+			require.NoError(t, write(t.Context(), elsewhere, 110), "nobody may be in the way")
 		})
 	}
 }
