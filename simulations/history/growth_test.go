@@ -7,11 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A checker that compared every op with every other would take 16 times as long
-// for 4 times as many; one that sorts takes little more than 4 times. The best
-// of three keeps what else the machine does out of it.
-func TestFourTimesTheOpsTakeLittleMoreThanFourTimesAsLong(t *testing.T) {
-	few, many := crowd(100_000), crowd(400_000)
+// A checker that compared every op with every other would take 6,400 times as
+// long for 80 times as many; one that sorts takes little more than 80 times. The
+// wide gap, and the best of three, keep what else the machine does out of it.
+func TestEightyTimesTheOpsTakeLittleMoreThanEightyTimesAsLong(t *testing.T) {
+	few, many := crowd(5_000), crowd(400_000)
 	best := func(judge func()) time.Duration {
 		least := time.Hour
 		for range 3 {
@@ -24,5 +24,5 @@ func TestFourTimesTheOpsTakeLittleMoreThanFourTimesAsLong(t *testing.T) {
 	short := best(func() { require.Empty(t, broken(t, few)) })
 	long := best(func() { require.Empty(t, broken(t, many)) })
 	t.Logf("%d ops in %v, %d in %v: %.1f times as long", len(few.Ops), short, len(many.Ops), long, float64(long)/float64(short))
-	require.Less(t, float64(long)/float64(short), 10.0)
+	require.Less(t, float64(long)/float64(short), 1000.0)
 }

@@ -95,6 +95,16 @@ var legal = []struct{ name, story string }{
 		A acquire #1 a 0-1  accepted until=20
 		A release - 5-15    accepted holder=a
 		B acquire #2 b 6-7  accepted until=26`},
+	{"a renewal is answered while the resource is given back", `
+		A acquire #1 a 0-1 accepted until=20
+		A release #1 a 5-9 accepted
+		A renew   #1 a 8-10 accepted until=30`},
+	{"a holder gives the resource back, asks again, and renews", `
+		A acquire #1 a 0-1   accepted until=20
+		A release #1 a 5-6   accepted
+		A acquire #2 a 7-8   unknown
+		A renew   #2 a 10-11 accepted until=30
+		A release #2 a 12-13 accepted`},
 	{"a release that nobody answered gives the resource away", `
 		A acquire #1 a 0-1  accepted until=20
 		A release #1 a 2-3  unknown

@@ -11,7 +11,8 @@ import (
 // It is sound: a grant that ended before the question began, with a number
 // greater than any the asker can have been granted by then, had taken the
 // resource from the asker. Each grant to the asker that had begun counts, also
-// one whose answer was lost.
+// one whose answer was lost. And what was released before the question began is
+// nobody's, unless the asker was granted it again.
 func owner(s *story) *Violation {
 	asked := filter(s.leases, func(op *Op) bool { return op.Outcome == Accepted && op.Holder != "" })
 	own := ownGrants(s, asked)
@@ -26,7 +27,7 @@ func owner(s *story) *Violation {
 				top.Number, top.Holder, op.Kind, op.Holder), own[op], top, op)
 		}
 	}
-	return nil
+	return afterRelease(s, asked)
 }
 
 // ownGrants finds the greatest grant that each op's holder can have had when it

@@ -290,6 +290,16 @@ var planted = []struct{ rule, name, story string }{
 		C acquire #3 c 60-61   accepted until=80
 		B renew   #2 b 100-101 accepted`},
 
+	{"owner", "a renewal takes back what was released", `
+		A acquire #1 a 0-1   accepted until=20
+		A release #1 a 5-6   accepted
+		A renew   #1 a 10-11 accepted until=30`},
+	{"owner", "what was released is released again, the grant between is another's", `
+		A acquire #1 a 0-1   accepted until=20
+		A release #1 a 5-6   accepted
+		B acquire #2 b 7-8   refused
+		A release #1 a 10-11 accepted`},
+
 	{"alone", "a grant before the lease has ended", `
 		A acquire #1 a 0-1   accepted until=20
 		B acquire #2 b 10-11 accepted until=30`},
