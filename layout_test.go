@@ -44,6 +44,7 @@ var layout = map[string][]string{
 	"examples/withdraw":     {"*"},
 	"internal/child":        {},
 	"internal/lockset":      {"*"},
+	"internal/heard":        {"*"},
 	"internal/paused":       {"*"},
 	"internal/quote":        {"*"},
 	"internal/ratio":        {},

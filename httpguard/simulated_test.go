@@ -12,45 +12,34 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/internal/heard"
 	"github.com/fencepost/fencepost/internal/point"
 	"github.com/fencepost/fencepost/token"
 )
-
-// heard are the steps that a context has come to, and the keys.
-type heard struct {
-	steps []point.Step
-	keys  []any
-}
-
-func (h *heard) listen(ctx context.Context) context.Context {
-	return point.Listen(ctx, func(_ context.Context, step point.Step, key any) {
-		h.steps, h.keys = append(h.steps, step), append(h.keys, key)
-	})
-}
 
 func TestTransportTellsOfItsRequest(t *testing.T) {
 	t.Parallel()
 	t.Run("before it is sent, and when its answer is there", func(t *testing.T) {
 		t.Parallel()
-		var h heard
-		req := request(t, h.listen(holding(t.Context())), "http://api.example")
+		var h heard.Record
+		req := request(t, h.Listen(holding(t.Context())), "http://api.example")
 		transport := httpguard.Transport{Hosts: []string{"api.example"}, Base: tripFunc(func(out *http.Request) (*http.Response, error) {
-			require.Equal(t, []point.Step{point.Request}, h.steps)
-			require.Equal(t, h.keys[0], point.Key(out.Context()), "for those below")
+			require.Equal(t, []point.Step{point.Request}, h.Steps)
+			require.Equal(t, h.Keys[0], point.Key(out.Context()), "for those below")
 			require.Equal(t, both, out.Header.Get(httpguard.Header))
 			return nil, io.ErrUnexpectedEOF
 		})}
 		_, err := transport.RoundTrip(req)
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-		require.Equal(t, []point.Step{point.Request, point.Response}, h.steps)
-		require.Equal(t, h.keys[0], h.keys[1])
+		require.Equal(t, []point.Step{point.Request, point.Response}, h.Steps)
+		require.Equal(t, h.Keys[0], h.Keys[1])
 	})
 	t.Run("not of one that was not sent", func(t *testing.T) {
 		t.Parallel()
-		var h heard
-		_, err := pass(t, request(t, h.listen(token.NewContext(t.Context(), token.Token{})), "http://api.example"), "api.example")
+		var h heard.Record
+		_, err := pass(t, request(t, h.Listen(token.NewContext(t.Context(), token.Token{})), "http://api.example"), "api.example")
 		require.Error(t, err)
-		require.Empty(t, h.steps)
+		require.Empty(t, h.Steps)
 	})
 	t.Run("nobody listens: the request is not copied", func(t *testing.T) {
 		t.Parallel()
@@ -73,23 +62,23 @@ func TestMiddlewareTellsOfWhatItAdmits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var h heard
+			var h heard.Record
 			marks, mark, seen := at(t), int64(0), []point.Step(nil)
 			handler := httpguard.Middleware{Resources: accounts, Store: marks}.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-				seen, mark = slices.Clone(h.steps), marks.Mark("account/42").Number
+				seen, mark = slices.Clone(h.Steps), marks.Mark("account/42").Number
 			}))
-			r := httptest.NewRequestWithContext(h.listen(t.Context()), "PUT", "/accounts/42", nil)
+			r := httptest.NewRequestWithContext(h.Listen(t.Context()), "PUT", "/accounts/42", nil)
 			r.SetPathValue("id", "42")
 			if c.field != "" {
 				r.Header.Set(httpguard.Header, c.field)
 			}
 			handler.ServeHTTP(httptest.NewRecorder(), r)
-			require.Equal(t, c.steps, h.steps)
+			require.Equal(t, c.steps, h.Steps)
 			if c.steps != nil {
 				require.Equal(t, []point.Step{point.Admitted}, seen, "while the handler ran")
 				require.EqualValues(t, 34, mark)
 			}
-			require.Equal(t, len(c.steps) > 0, len(h.keys) == 2 && h.keys[0] == h.keys[1])
+			require.Equal(t, len(c.steps) > 0, len(h.Keys) == 2 && h.Keys[0] == h.Keys[1])
 		})
 	}
 }

@@ -9,40 +9,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/heard"
 	"github.com/fencepost/fencepost/internal/point"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 )
 
-// heard are the steps that a context has come to, and their keys.
-type heard struct {
-	steps []string
-	keys  []any
-	look  func(step point.Step) // while the writer is held up
-}
-
-func (h *heard) listen(ctx context.Context) context.Context {
-	return point.Listen(ctx, func(_ context.Context, step point.Step, key any) {
-		h.steps, h.keys = append(h.steps, string(step)), append(h.keys, key)
-		if h.look != nil {
-			h.look(step)
-		}
-	})
-}
-
 // during returns the steps of call.
-func (h *heard) during(call func()) []string {
-	h.steps, h.keys = nil, nil
+func during(h *heard.Record, call func()) (steps []string) {
+	h.Steps, h.Keys = nil, nil
 	call()
-	return h.steps
+	for _, step := range h.Steps {
+		steps = append(steps, string(step))
+	}
+	return steps
 }
 
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.admitted(33)
-	var h heard
-	ctx, zombie := h.listen(e.ctx(33)), h.listen(e.ctx(32))
+	var h heard.Record
+	ctx, zombie := h.Listen(e.ctx(33)), h.Listen(e.ctx(32))
 	all := func(steps ...string) []string { return steps }
 	on := e.guard.On(resource)
 	mine := errors.New("fn's own")
@@ -91,33 +79,33 @@ func TestSteps(t *testing.T) {
 		}), nil, all("admitted")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			steps := h.during(func() { require.ErrorIs(t, c.call(), c.is) })
+			steps := during(&h, func() { require.ErrorIs(t, c.call(), c.is) })
 			require.Equal(t, c.steps, steps)
-			for _, key := range h.keys {
-				require.Equal(t, h.keys[0], key, "one transaction")
+			for _, key := range h.Keys {
+				require.Equal(t, h.Keys[0], key, "one transaction")
 			}
 		})
 	}
 	t.Run("a panic in fn is undone", func(t *testing.T) {
-		steps := h.during(func() {
+		steps := during(&h, func() {
 			require.Panics(t, func() { _ = e.guard.Update(ctx, resource, func(pgx.Tx) error { panic("boo") }) })
 		})
 		require.Equal(t, all("begin", "admitted", "undone"), steps)
 	})
 	t.Run("a token that is new begins, claims, and begins again", func(t *testing.T) {
-		ctx := h.listen(e.ctx(34))
-		steps := h.during(func() { require.NoError(t, e.guard.Update(ctx, resource, e.write(ctx, "x"))) })
+		ctx := h.Listen(e.ctx(34))
+		steps := during(&h, func() { require.NoError(t, e.guard.Update(ctx, resource, e.write(ctx, "x"))) })
 		require.Equal(t, all("begin", "undone", "begin", "undone", "begin", "admitted", "commit", "applied"), steps)
-		require.NotEqual(t, h.keys[0], h.keys[2], "the claim is a transaction of its own")
+		require.NotEqual(t, h.Keys[0], h.Keys[2], "the claim is a transaction of its own")
 	})
 	for _, mode := range modes {
 		t.Run("a COMMIT without an answer is unknown in mode "+mode.String(), func(t *testing.T) {
 			pool, arm := deaf(t, "commit", mode)
 			g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
-			ctx := h.listen(e.ctx(35))
+			ctx := h.Listen(e.ctx(35))
 			require.NoError(t, g.Update(ctx, resource, e.write(ctx, "x")))
 			arm.Store(true)
-			steps := h.during(func() { require.ErrorIs(t, g.Update(ctx, resource, e.write(ctx, "y")), guard.ErrUnknown) })
+			steps := during(&h, func() { require.ErrorIs(t, g.Update(ctx, resource, e.write(ctx, "y")), guard.ErrUnknown) })
 			require.Equal(t, all("begin", "admitted", "commit", "unknown"), steps)
 
 			if mode != pgx.QueryExecModeExec && mode != pgx.QueryExecModeSimpleProtocol {
@@ -126,7 +114,7 @@ func TestSteps(t *testing.T) {
 			arm.Store(false)
 			require.NoError(t, g.Update(ctx, resource, e.write(ctx, "x")))
 			arm.Store(true)
-			steps = h.during(func() {
+			steps = during(&h, func() {
 				_, err := g.On(resource).Exec(ctx, e.sql("UPDATE accounts SET writer = 'y' WHERE id = 42"))
 				require.ErrorIs(t, err, guard.ErrUnknown)
 			})
@@ -146,14 +134,14 @@ func TestAStepIsWhereItsNameSays(t *testing.T) {
 	g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
 	type sight struct{ transaction, locked, written bool }
 	seen := map[point.Step]sight{}
-	h := heard{look: func(step point.Step) {
+	h := heard.Record{Look: func(step point.Step) {
 		seen[step] = sight{
 			query[bool](e, "SELECT state LIKE 'idle in transaction%' FROM pg_stat_activity WHERE pid = $1", pid),
 			query[bool](e, "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND locktype = 'advisory' AND mode = 'ShareLock')", pid),
 			e.writer() == "x",
 		}
 	}}
-	ctx := h.listen(e.ctx(33))
+	ctx := h.Listen(e.ctx(33))
 	require.NoError(t, g.Update(ctx, resource, e.write(ctx, "x")))
 	require.Equal(t, map[point.Step]sight{
 		point.Begin: {}, point.Admitted: {true, true, false}, point.Commit: {true, true, false}, point.Applied: {false, false, true},

@@ -6,35 +6,17 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/internal/heard"
 	"github.com/fencepost/fencepost/internal/point"
 	"github.com/fencepost/fencepost/simulations/httppoint"
 	"github.com/fencepost/fencepost/token"
 )
-
-// heard are the steps of both halves.
-type heard struct {
-	mu    sync.Mutex
-	steps []point.Step
-	look  func(step point.Step)
-}
-
-func (h *heard) listen(ctx context.Context) context.Context {
-	return point.Listen(ctx, func(_ context.Context, step point.Step, _ any) {
-		h.mu.Lock()
-		h.steps = append(h.steps, step)
-		h.mu.Unlock()
-		if h.look != nil {
-			h.look(step)
-		}
-	})
-}
 
 // service is guarded, and simulated where that is not left out. It remembers
 // how many requests reached it.
@@ -88,19 +70,18 @@ func TestASimulationReachesThroughHTTP(t *testing.T) {
 	s := serve(t, httppoint.Handler)
 	for name, transport := range s.around() {
 		t.Run(name, func(t *testing.T) {
-			var h heard
-			ctx := h.listen(t.Context())
-			h.look = func(step point.Step) {
+			var h heard.Record
+			ctx := h.Listen(t.Context())
+			h.Look = func(step point.Step) {
 				if step == point.Request || step == point.Admitted {
 					require.Empty(t, s.done, "nothing has been written yet")
 				}
 			}
 			require.Equal(t, 200, s.put(t, ctx, transport, 33))
 			require.Equal(t, "body", <-s.done)
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			require.ElementsMatch(t, []point.Step{point.Request, point.Admitted, point.Response, point.Response}, h.steps, "once each")
-			require.Equal(t, []point.Step{point.Request, point.Admitted}, h.steps[:2])
+			steps := h.Seen()
+			require.ElementsMatch(t, []point.Step{point.Request, point.Admitted, point.Response, point.Response}, steps, "once each")
+			require.Equal(t, []point.Step{point.Request, point.Admitted}, steps[:2])
 		})
 		t.Run(name+", the unguarded twin is let through", func(t *testing.T) {
 			require.Equal(t, 200, s.put(t, t.Context(), transport, 33))
@@ -114,10 +95,10 @@ func TestASimulationReachesThroughHTTP(t *testing.T) {
 	t.Run("without the handler nothing arrives", func(t *testing.T) {
 		s := serve(t, plainly)
 		for _, transport := range s.around() {
-			var h heard
+			var h heard.Record
 			require.Equal(t, 200, s.put(t, t.Context(), transport, 33))
-			require.Equal(t, 412, s.put(t, point.Observe(h.listen(t.Context())), transport, 32))
-			require.Equal(t, []point.Step{point.Request, point.Response}, h.steps)
+			require.Equal(t, 412, s.put(t, point.Observe(h.Listen(t.Context())), transport, 32))
+			require.Equal(t, []point.Step{point.Request, point.Response}, h.Steps)
 		}
 	})
 }

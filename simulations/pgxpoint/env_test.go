@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -15,44 +14,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/point"
 	"github.com/fencepost/fencepost/internal/testenv"
 	"github.com/fencepost/fencepost/simulations/pgxpoint"
 )
-
-// heard are the steps that a context has come to, and their keys.
-type heard struct {
-	mu    sync.Mutex
-	steps []point.Step
-	keys  []any
-	look  func(step point.Step) // while the writer is held up
-}
-
-func (h *heard) listen(ctx context.Context) context.Context {
-	return point.Listen(ctx, func(_ context.Context, step point.Step, key any) {
-		h.mu.Lock()
-		h.steps, h.keys = append(h.steps, step), append(h.keys, key)
-		h.mu.Unlock()
-		if h.look != nil {
-			h.look(step)
-		}
-	})
-}
-
-// transactions returns the steps, those of one transaction together.
-func (h *heard) transactions() (lines []string) {
-	at := map[any]int{}
-	for i, key := range h.keys {
-		if _, known := at[key]; !known {
-			at[key] = len(lines)
-			lines = append(lines, "")
-		} else {
-			lines[at[key]] += " "
-		}
-		lines[at[key]] += string(h.steps[i])
-	}
-	return lines
-}
 
 // env is a schema with a table of notes, a plain pool, and one that is traced.
 type env struct {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/heard"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 )
@@ -63,10 +64,10 @@ func TestUnderAGuard(t *testing.T) {
 				}, nil, []string{"begin statement commit applied"}},
 			} {
 				t.Run(c.name, func(t *testing.T) {
-					var h heard
+					var h heard.Record
 					ctx := token.NewContext(t.Context(), token.Token{Resource: "notes", Number: c.number, Holder: "a"})
-					require.ErrorIs(t, c.do(h.listen(ctx)), c.is)
-					require.Equal(t, c.steps, h.transactions())
+					require.ErrorIs(t, c.do(h.Listen(ctx)), c.is)
+					require.Equal(t, c.steps, h.Transactions())
 				})
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost/fencepost/internal/heard"
 	"github.com/fencepost/fencepost/internal/point"
 	"github.com/fencepost/fencepost/simulations/pgxpoint"
 )
@@ -191,12 +192,12 @@ func TestTracer(t *testing.T) {
 			for name, c := range ways {
 				t.Run(name, func(t *testing.T) {
 					for range 2 { // with the statement prepared, too
-						var h heard
+						var h heard.Record
 						before := e.notes()
 						id++
-						err := c.do(h.listen(ctx), e.traced, e.sql(fmt.Sprintf("INSERT INTO %%s.notes (id) VALUES (%d)", id)))
+						err := c.do(h.Listen(ctx), e.traced, e.sql(fmt.Sprintf("INSERT INTO %%s.notes (id) VALUES (%d)", id)))
 						require.Equal(t, c.fails, err != nil, "%v", err)
-						require.Equal(t, c.steps, h.transactions())
+						require.Equal(t, c.steps, h.Transactions())
 						require.Equal(t, c.wrote, e.notes()-before)
 						_, err = e.plain.Exec(ctx, e.sql("DELETE FROM %s.notes WHERE id = -1"))
 						require.NoError(t, err)
@@ -226,9 +227,9 @@ func TestABrokenConnection(t *testing.T) {
 				e := newEnv(t, mode)
 				e.cutAt = c.cutAt
 				e.deaf.Store(true)
-				var h heard
-				require.Error(t, ways[c.do].do(h.listen(t.Context()), e.traced, e.sql("INSERT INTO %s.notes (id) VALUES (1)")))
-				require.Equal(t, c.steps, h.transactions())
+				var h heard.Record
+				require.Error(t, ways[c.do].do(h.Listen(t.Context()), e.traced, e.sql("INSERT INTO %s.notes (id) VALUES (1)")))
+				require.Equal(t, c.steps, h.Transactions())
 			})
 		}
 	}
@@ -246,10 +247,10 @@ func TestAStepIsWhereItsNameSays(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t, pgx.QueryExecModeCacheStatement)
 			arrived, goOn := make(chan point.Step), make(chan bool)
-			h := heard{look: func(step point.Step) { arrived <- step; <-goOn }}
+			h := heard.Record{Look: func(step point.Step) { arrived <- step; <-goOn }}
 			done := make(chan error, 1)
 			go func() {
-				done <- ways[name].do(h.listen(t.Context()), e.traced, e.sql("INSERT INTO %s.notes (id) VALUES (1)"))
+				done <- ways[name].do(h.Listen(t.Context()), e.traced, e.sql("INSERT INTO %s.notes (id) VALUES (1)"))
 				close(arrived)
 			}()
 			seen := map[point.Step][]int{}
@@ -300,9 +301,9 @@ func TestBesideAnotherTracer(t *testing.T) {
 	require.NoError(t, err)
 	defer pool.Close()
 	for _, name := range []string{"a transaction", "a batch", "a transaction that the pool finds open"} {
-		var h heard
-		require.NoError(t, ways[name].do(h.listen(t.Context()), pool, e.sql("INSERT INTO %s.notes (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET text = 'x'")))
-		require.Equal(t, ways[name].steps, h.transactions())
+		var h heard.Record
+		require.NoError(t, ways[name].do(h.Listen(t.Context()), pool, e.sql("INSERT INTO %s.notes (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET text = 'x'")))
+		require.Equal(t, ways[name].steps, h.Transactions())
 	}
 }
 

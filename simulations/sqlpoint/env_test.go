@@ -14,42 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 
-	"github.com/fencepost/fencepost/internal/point"
 	"github.com/fencepost/fencepost/internal/testenv"
 	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/simulations/sqlpoint"
 )
-
-// heard are the steps that a context has come to, and their keys.
-type heard struct {
-	steps []point.Step
-	keys  []any
-	look  func(step point.Step) // while the writer is held up
-}
-
-func (h *heard) listen(ctx context.Context) context.Context {
-	return point.Listen(ctx, func(_ context.Context, step point.Step, key any) {
-		h.steps, h.keys = append(h.steps, step), append(h.keys, key)
-		if h.look != nil {
-			h.look(step)
-		}
-	})
-}
-
-// transactions returns the steps, those of one transaction together.
-func (h *heard) transactions() (lines []string) {
-	at := map[any]int{}
-	for i, key := range h.keys {
-		if _, known := at[key]; !known {
-			at[key] = len(lines)
-			lines = append(lines, "")
-		} else {
-			lines[at[key]] += " "
-		}
-		lines[at[key]] += string(h.steps[i])
-	}
-	return lines
-}
 
 // env is a database with a table of notes, which it is reached by plainly too.
 type env struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost/fencepost/internal/heard"
 	"github.com/fencepost/fencepost/simulations/sqlpoint"
 )
 
@@ -84,13 +85,13 @@ func TestTheWrapperChangesNothing(t *testing.T) {
 			t.Parallel()
 			base, calls := fresh()
 			want := script(t.Context(), sql.OpenDB(base))
-			var h heard
-			for _, ctx := range []context.Context{t.Context(), h.listen(t.Context())} {
+			var h heard.Record
+			for _, ctx := range []context.Context{t.Context(), h.Listen(t.Context())} {
 				base, wrapped := fresh()
 				require.Equal(t, want, script(ctx, sql.OpenDB(sqlpoint.Wrap(base))))
 				require.Equal(t, calls.calls, wrapped.calls)
 			}
-			require.NotEmpty(t, h.steps)
+			require.NotEmpty(t, h.Steps)
 		})
 	}
 }
@@ -133,13 +134,13 @@ func TestWhatAnErrorLeavesOpen(t *testing.T) {
 			f := &full{}
 			db := sql.OpenDB(sqlpoint.Wrap(f))
 			defer db.Close()
-			var h heard
-			ctx := h.listen(t.Context())
+			var h heard.Record
+			ctx := h.Listen(t.Context())
 			f.fail = map[string]error{"ExecContext": c.err}
 			require.Equal(t, c.err, run(ctx, db, "INSERT"))
 			f.fail = map[string]error{"Commit": c.err}
 			require.Equal(t, c.err, inTx(ctx, db, func(tx *sql.Tx) error { return run(ctx, tx, "INSERT") }))
-			require.Equal(t, []string{"begin " + c.outcome, "begin statement commit " + c.outcome}, h.transactions())
+			require.Equal(t, []string{"begin " + c.outcome, "begin statement commit " + c.outcome}, h.Transactions())
 		})
 	}
 	t.Run("a connection that was bad has run no statement, and may have run a COMMIT", func(t *testing.T) {
@@ -147,14 +148,14 @@ func TestWhatAnErrorLeavesOpen(t *testing.T) {
 		f := &full{}
 		db := sql.OpenDB(sqlpoint.Wrap(f))
 		defer db.Close()
-		var h heard
-		ctx := h.listen(t.Context())
+		var h heard.Record
+		ctx := h.Listen(t.Context())
 		f.fail = map[string]error{"Commit": driver.ErrBadConn}
 		require.Error(t, inTx(ctx, db, func(tx *sql.Tx) error { return run(ctx, tx, "INSERT") }))
 		f.fail = map[string]error{"BeginTx": errBroken}
 		require.Error(t, inTx(ctx, db, nil))
 		f.fail = map[string]error{"ExecContext": driver.ErrBadConn}
 		require.Error(t, run(ctx, db, "INSERT"))
-		require.Equal(t, []string{"begin statement commit unknown", "begin undone", "begin undone", "begin undone", "begin undone"}, h.transactions())
+		require.Equal(t, []string{"begin statement commit unknown", "begin undone", "begin undone", "begin undone", "begin undone"}, h.Transactions())
 	})
 }

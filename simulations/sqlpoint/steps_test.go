@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost/fencepost/internal/heard"
 	"github.com/fencepost/fencepost/internal/point"
 	"github.com/fencepost/fencepost/sqlguard/stdsql"
 	"github.com/fencepost/fencepost/token"
@@ -106,11 +107,11 @@ func TestSteps(t *testing.T) {
 				t.Run(name, func(t *testing.T) {
 					for range 2 { // with the driver's statement prepared, too
 						id++
-						var h heard
+						var h heard.Record
 						before := e.notes(t)
-						err := c.do(h.listen(t.Context()), e.told, e.insert(id))
+						err := c.do(h.Listen(t.Context()), e.told, e.insert(id))
 						require.Equal(t, c.fails, err != nil, "%v", err)
-						require.Equal(t, c.steps, h.transactions())
+						require.Equal(t, c.steps, h.Transactions())
 						require.Equal(t, c.wrote, e.notes(t)-before)
 					}
 				})
@@ -132,10 +133,10 @@ func TestAStepIsWhereItsNameSays(t *testing.T) {
 				t.Parallel()
 				e := newEnv(t)
 				arrived, goOn := make(chan point.Step), make(chan bool)
-				h := heard{look: func(step point.Step) { arrived <- step; <-goOn }}
+				h := heard.Record{Look: func(step point.Step) { arrived <- step; <-goOn }}
 				done := make(chan error, 1)
 				go func() {
-					done <- ways[way].do(h.listen(t.Context()), e.told, e.insert(1))
+					done <- ways[way].do(h.Listen(t.Context()), e.told, e.insert(1))
 					close(arrived)
 				}()
 				seen := map[point.Step][]int{}
@@ -171,18 +172,18 @@ func TestUnderAGuard(t *testing.T) {
 	e := onSQLite(t)
 	g := &stdsql.Guard{DB: e.told}
 	tok := token.Token{Resource: "notes", Number: 33, Holder: "a"}
-	var h heard
-	ctx := h.listen(token.NewContext(t.Context(), tok))
+	var h heard.Record
+	ctx := h.Listen(token.NewContext(t.Context(), tok))
 	require.NoError(t, g.Admit(ctx, tok))
 	require.NoError(t, g.Update(ctx, "notes", func(tx *sql.Tx) error { return run(ctx, tx, e.insert(1)) }))
 	require.ErrorIs(t, g.Update(ctx, "notes", func(*sql.Tx) error { return errMine }), errMine)
-	require.Equal(t, []string{"begin undone", "begin admitted statement commit applied", "begin admitted undone"}, h.transactions())
+	require.Equal(t, []string{"begin undone", "begin admitted statement commit applied", "begin admitted undone"}, h.Transactions())
 
-	h.steps, h.keys = nil, nil
+	h.Steps, h.Keys = nil, nil
 	require.NoError(t, inTx(ctx, e.told, func(tx *sql.Tx) error {
 		return errors.Join(g.Join(ctx, tx, "notes"), run(ctx, tx, e.insert(2)))
 	}))
-	require.Equal(t, []point.Step{point.Begin, point.Admitted, point.Statement, point.Commit, point.Applied}, h.steps)
+	require.Equal(t, []point.Step{point.Begin, point.Admitted, point.Statement, point.Commit, point.Applied}, h.Steps)
 }
 
 func TestWhatIsUnderneathCanBeReached(t *testing.T) {

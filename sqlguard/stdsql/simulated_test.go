@@ -11,26 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/heard"
 	"github.com/fencepost/fencepost/internal/point"
 	"github.com/fencepost/fencepost/sqlguard/stdsql"
 	"github.com/fencepost/fencepost/token"
 )
-
-// heard are the steps that a context has come to, and their keys.
-type heard struct {
-	steps []point.Step
-	keys  []any
-	look  func(step point.Step) // while the writer is held up
-}
-
-func (h *heard) listen(ctx context.Context) context.Context {
-	return point.Listen(ctx, func(_ context.Context, step point.Step, key any) {
-		h.steps, h.keys = append(h.steps, step), append(h.keys, key)
-		if h.look != nil {
-			h.look(step)
-		}
-	})
-}
 
 func TestSteps(t *testing.T) {
 	t.Parallel()
@@ -74,11 +59,11 @@ func TestSteps(t *testing.T) {
 			g := &stdsql.Guard{DB: connectHooked(t, dsn(newFile(t, wal), patient), hooked)}
 			require.NoError(t, g.Admit(t.Context(), tok(33, "a")))
 			hooked.commit = c.commit
-			var h heard
-			require.ErrorIs(t, c.call(h.listen(holding(t, c.number, "a")), g), c.is)
-			require.Equal(t, c.steps, h.steps)
-			for _, key := range h.keys {
-				require.True(t, h.keys[0] == key, "one transaction")
+			var h heard.Record
+			require.ErrorIs(t, c.call(h.Listen(holding(t, c.number, "a")), g), c.is)
+			require.Equal(t, c.steps, h.Steps)
+			for _, key := range h.Keys {
+				require.True(t, h.Keys[0] == key, "one transaction")
 			}
 		})
 	}
@@ -100,11 +85,11 @@ func TestAStepIsWhereItsNameSays(t *testing.T) {
 		balance int
 	}
 	seen := map[point.Step]sight{}
-	h := heard{look: func(step point.Step) {
+	h := heard.Record{Look: func(step point.Step) {
 		_, err := other.Exec("UPDATE ledger SET number = 1")
 		seen[step] = sight{err != nil, balance(t, other)}
 	}}
-	ctx := h.listen(holding(t, 33, "a"))
+	ctx := h.Listen(holding(t, 33, "a"))
 	require.NoError(t, stdsql.Update(ctx, db, account, add(ctx, 10)))
 	require.Equal(t, map[point.Step]sight{
 		point.Begin: {false, 100}, point.Admitted: {true, 100}, point.Commit: {true, 100}, point.Applied: {false, 110},
