@@ -39,7 +39,7 @@ func scout(ctx context.Context, s Subject, twin bool) (*explorer, error) {
 	if err := also(st.sum(), failed); err != nil || twin {
 		return x, named(err, "undisturbed")
 	}
-	return x, st.seen()
+	return x, st.unseen()
 }
 
 // perform returns nil where every rule holds.

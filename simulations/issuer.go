@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/fencepost/fencepost/internal/point"
 	"github.com/fencepost/fencepost/simulations/history"
 	"github.com/fencepost/fencepost/token"
 )
@@ -54,7 +53,7 @@ func (i *issuer) ask(ctx context.Context, resource, holder string, ttl time.Dura
 	w := i.w
 	op := history.Op{Kind: history.Acquire, Holder: holder, Began: time.Duration(w.since.Load())}
 	sent, counted := time.Now(), w.stage.recorder.Now()
-	grant, err := i.Unwrap().Acquire(unheard(ctx), resource, holder, ttl)
+	grant, err := i.Unwrap().Acquire(Unheard(ctx), resource, holder, ttl)
 	if errors.Is(err, token.ErrHeld) {
 		return grant, err
 	}
@@ -83,13 +82,9 @@ func (i *issuer) Release(ctx context.Context, tok token.Token) error {
 		return errCrashed
 	}
 	op := history.Op{Kind: history.Release, Number: tok.Number, Holder: tok.Holder, Began: w.now()}
-	err := i.Unwrap().Release(unheard(ctx), tok)
+	err := i.Unwrap().Release(Unheard(ctx), tok)
 	op.Outcome = LockOutcome(err)
 	w.record(op)
 	w.kept.Store(op.Outcome == history.Unknown)
 	return err
 }
-
-// unheard keeps an issuer's own statements, over a traced pool, from being taken
-// for the writer's.
-func unheard(ctx context.Context) context.Context { return point.Listen(ctx, nil) }

@@ -16,7 +16,7 @@ func (p *performance) perform() {
 	for _, name := range p.sleepers() {
 		w := p.start(name, atStep(p.at))
 		if p.settle(w) == ended {
-			return
+			return // it did not come by that step this time: what it did is judged all the same
 		}
 		w.asleep.Store(true)
 		sleepers = append(sleepers, w)

@@ -15,7 +15,7 @@ func (i *issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) 
 	if w.asleep.Load() || w.lost.Load() || w.dead.Load() {
 		return time.Time{}, w.hang(ctx)
 	}
-	err := w.renew(unheard(ctx), tok, ttl)
+	err := w.renew(Unheard(ctx), tok, ttl)
 	if w.lost.Load() {
 		return time.Time{}, w.hang(ctx) // it was taken away in the meantime
 	}

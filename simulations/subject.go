@@ -39,7 +39,7 @@ type Subject struct {
 	// Where it is nil the twin is Do itself, in observe-only mode.
 	Unguarded func(ctx context.Context) error
 
-	// TTL is that of the leases. Zero means 200 ms.
+	// TTL is that of the leases. Zero means DefaultTTL.
 	TTL time.Duration
 	// Bound is how long a paused holder may keep its successor waiting: the
 	// Idle of a sqlguard.Guard, say. Zero means that nobody looks, nor waits for
@@ -54,8 +54,10 @@ type Subject struct {
 	Seed uint64
 }
 
+// DefaultTTL is that of a Subject that names none.
+const DefaultTTL = 200 * time.Millisecond
+
 const (
-	defaultTTL    = 200 * time.Millisecond
 	defaultBudget = time.Second
 	// slack is what a machine may be late without anything being wrong.
 	slack = 10 * time.Second
@@ -75,7 +77,7 @@ func (s Subject) complete() (Subject, error) {
 	case s.TTL < 0 || s.Bound < 0 || s.Budget < 0:
 		return s, errors.New("simulations: Subject has a negative duration")
 	}
-	s.TTL = cmp.Or(s.TTL, defaultTTL)
+	s.TTL = cmp.Or(s.TTL, DefaultTTL)
 	s.Budget = cmp.Or(s.Budget, defaultBudget)
 	s.Seed = cmp.Or(s.Seed, 1+rand.Uint64N(1e9))
 	return s, token.CheckResource(s.Resource)

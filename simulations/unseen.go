@@ -17,11 +17,11 @@ func (e *unseenError) Error() string {
 		"Where neither can be helped, Do tells of the write by simulations.Point: \"begin\" before it, \"applied\" after it", e.steps)
 }
 
-// seen returns an error where somebody tells of the transactions of an
+// unseen returns an error where somebody tells of the transactions of an
 // undisturbed unit, of the claim's perhaps, and nobody of one that wrote. An
 // unguarded write could then hide behind the claim, which is refused in its
 // place. What a request comes to, its service knows.
-func (st *stage) seen() error {
+func (st *stage) unseen() error {
 	for _, w := range st.writers {
 		steps := w.seen()
 		steps = steps[slices.Index(steps, stepDo)+1:]

@@ -6,8 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"github.com/fencepost/fencepost/internal/point"
 )
 
 // Conn runs statements as a *pgxpool.Pool does, each in a guarded transaction
@@ -50,7 +48,7 @@ func (c Conn) Exec(ctx context.Context, sql string, args ...any) (pgconn.Command
 		return pgconn.CommandTag{}, err
 	}
 	tag, err := f.results.Exec()
-	f.wrote = point.Wrote(tag.String())
+	f.wrote = wrote(ctx, tag)
 	if err = f.end(err); err != nil {
 		return pgconn.CommandTag{}, err
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/internal/point"
 )
 
 // Query runs a statement that returns rows. They must be closed, which reading
@@ -54,7 +53,7 @@ func (r *rows) Close() {
 	}
 	r.closed = true
 	r.Rows.Close()
-	r.flight.wrote = point.Wrote(r.Rows.CommandTag().String())
+	r.flight.wrote = wrote(r.flight.caller, r.Rows.CommandTag())
 	r.err = r.flight.end(r.Rows.Err())
 }
 

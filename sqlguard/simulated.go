@@ -5,9 +5,11 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/point"
+	"github.com/fencepost/fencepost/internal/sqltext"
 )
 
 // simulated returns the guard in observe-only mode, and silent, where ctx is
@@ -37,6 +39,11 @@ func (c *call) at(ctx context.Context, step point.Step) {
 	case step == point.Admitted:
 		point.At(ctx, step, tracedAs(tx.Conn()))
 	}
+}
+
+// wrote says, for a listener and nobody else, whether a statement wrote.
+func wrote(ctx context.Context, tag pgconn.CommandTag) bool {
+	return point.Listening(ctx) && sqltext.Wrote(tag.String())
 }
 
 // tracedAs returns what a tracer of conn calls the transaction that is open there,

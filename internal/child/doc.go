@@ -13,9 +13,9 @@
 // # What it promises
 //
 // A child dies with its parent, stopped or not (Linux; elsewhere see
-// attributes); what it started itself does not. What it said before it died is heard, down to its last whole
-// line. Of a child that is gone an error says how, and the last that it wrote
-// to its standard error.
+// attributes); what it started itself does not. What it said before it died is
+// heard, down to its last whole line. Of a child that is gone an error says how,
+// and the last that it wrote to its standard error.
 //
 // # What it does not
 //

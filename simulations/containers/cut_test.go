@@ -16,14 +16,7 @@ func TestAContainerThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := lockUp(t, w)
-	for name, c := range map[string]struct {
-		observe bool
-		outcome string
-		adds    int
-	}{
-		"is refused": {false, wire.Stale, 10},
-		"observe-only, it overwrites its successor": {true, "", -50},
-	} {
+	for name, c := range twins {
 		hold := func(t *testing.T) (balance int) {
 			t.Helper()
 			seen := a.ask(wire.Order{Do: wire.Hold, TTL: time.Second, Observe: c.observe})

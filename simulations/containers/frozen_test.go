@@ -17,14 +17,7 @@ func TestAFrozenContainer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := lockUp(t, w)
-	for name, c := range map[string]struct {
-		observe bool
-		outcome string
-		adds    int
-	}{
-		"is refused when it thaws":                  {false, wire.Stale, 10},
-		"observe-only, it overwrites its successor": {true, "", -50},
-	} {
+	for name, c := range twins {
 		t.Run(name, func(t *testing.T) { // one at a time: there is one account
 			for range rounds {
 				seen := a.ask(wire.Order{Do: wire.Hold, TTL: time.Second, Observe: c.observe})

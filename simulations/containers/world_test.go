@@ -13,6 +13,7 @@ import (
 	"github.com/testcontainers/testcontainers-go/network"
 
 	"github.com/fencepost/fencepost/migrations"
+	"github.com/fencepost/fencepost/simulations/containers/wire"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/redistoken"
@@ -84,4 +85,15 @@ func (w *world) deposit(t *testing.T) {
 		_, err := w.fence.On(resource).Exec(ctx, "UPDATE accounts SET balance = $2 WHERE resource = $1", resource, w.balance(t)+10)
 		return err
 	}))
+}
+
+// twins are what A's late write of 50 less is answered, and what becomes of the
+// balance that A had seen when B has added 10.
+var twins = map[string]struct {
+	observe bool
+	outcome string
+	adds    int
+}{
+	"it is refused": {false, wire.Stale, 10},
+	"observe-only, it overwrites its successor": {true, "", -50},
 }

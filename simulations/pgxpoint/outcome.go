@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/fencepost/fencepost/internal/point"
+	"github.com/fencepost/fencepost/internal/sqltext"
 )
 
 // answer is called with each command tag, before the error that comes with it
@@ -16,7 +17,7 @@ func (t *transaction) answer(tag pgconn.CommandTag) {
 	if t.last = tag.String(); t.last == "COMMIT" {
 		t.committed = true
 	}
-	t.wrote = t.wrote || point.Wrote(t.last)
+	t.wrote = t.wrote || sqltext.Wrote(t.last)
 }
 
 // settle is called with the last answer to what was sent, or with the error in

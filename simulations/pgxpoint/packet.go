@@ -4,6 +4,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fencepost/fencepost/internal/point"
+	"github.com/fencepost/fencepost/internal/sqltext"
 )
 
 // packet is what was sent at once: a statement, or a batch.
@@ -20,7 +21,7 @@ func pack(conn *pgx.Conn, texts []string) packet {
 		empty: true, commits: conn.PgConn().TxStatus() == idle, dead: conn.IsClosed(),
 	}
 	for _, text := range texts {
-		switch point.Verb(text) {
+		switch sqltext.Verb(text) {
 		case "":
 			continue
 		case "COMMIT":
@@ -32,7 +33,7 @@ func pack(conn *pgx.Conn, texts []string) packet {
 			}
 		}
 		p.empty = false
-		p.writes = p.writes || !point.Reads(text)
+		p.writes = p.writes || !sqltext.Reads(text)
 	}
 	return p
 }

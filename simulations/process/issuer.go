@@ -33,7 +33,7 @@ func (i *issuer) Acquire(ctx context.Context, resource, holder string, ttl time.
 	op := i.op(history.Acquire)
 	op.Number, op.Holder, op.Began = 0, holder, i.recorder.Now()
 	sent := time.Now()
-	grant, err := i.subject.Issuer.Acquire(ctx, resource, holder, ttl)
+	grant, err := i.subject.Issuer.Acquire(simulations.Unheard(ctx), resource, holder, ttl)
 	if errors.Is(err, token.ErrHeld) {
 		return grant, err // again soon, and of no interest
 	}
@@ -58,7 +58,7 @@ func (i *issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) 
 	}
 	open := i.ask(history.Renew, tok)
 	sent := time.Now()
-	until, err := i.subject.Issuer.Renew(ctx, tok, ttl)
+	until, err := i.subject.Issuer.Renew(simulations.Unheard(ctx), tok, ttl)
 	open.End(simulations.LockOutcome(err), func(op *history.Op) {
 		if err == nil {
 			op.Until = op.Began + until.Sub(sent)
@@ -77,7 +77,7 @@ func (i *issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) 
 func (i *issuer) Release(ctx context.Context, tok token.Token) error {
 	i.pass(stepRelease)
 	open := i.ask(history.Release, tok)
-	err := i.subject.Issuer.Release(ctx, tok)
+	err := i.subject.Issuer.Release(simulations.Unheard(ctx), tok)
 	open.End(simulations.LockOutcome(err), nil)
 	return err
 }

@@ -9,14 +9,15 @@ import (
 )
 
 var subjects = process.Subjects{
-	"postgres":  openPostgres,
-	"re-enters": openReentrant,
-	"http":      openHTTP,
-	"lock only": openLockOnly,
-	"check":     openCheckThenWrite,
-	"in time":   openInTime,
-	"fails":     openFailing,
-	"no server": openNothing,
+	"postgres":      openPostgres,
+	"re-enters":     openReentrant,
+	"http":          openHTTP,
+	"traced issuer": openTraced,
+	"lock only":     openLockOnly,
+	"check":         openCheckThenWrite,
+	"in time":       openInTime,
+	"fails":         openFailing,
+	"no server":     openNothing,
 }
 
 func TestMain(m *testing.M) {

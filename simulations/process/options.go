@@ -16,7 +16,6 @@ const (
 	// EnvRounds sets Rounds where Options leave it open.
 	EnvRounds     = "FENCEPOST_ROUNDS"
 	defaultRounds = 50
-	defaultTTL    = 200 * time.Millisecond // as package simulations has it
 	// patience bounds one step of a round.
 	patience = time.Minute
 	// slack is what a machine may be late without anything being wrong.

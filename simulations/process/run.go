@@ -30,17 +30,10 @@ func Run(t testing.TB, o Options) Report {
 // a [*Verdict] or an error that kept it from running at all.
 func Examine(t testing.TB, o Options) (r Report, err error) {
 	t.Helper()
-	if r.Options, err = o.complete(); err != nil {
+	if r, err = Guarded(t, o); err != nil {
 		return r, err
 	}
-	ctx := t.Context()
-	if r.Guarded, err = run(ctx, r.Options, false); err != nil {
-		return r, r.failed("guarded", err)
-	}
-	if len(r.Guarded.Broken) > 0 {
-		return r, &Verdict{Report: r}
-	}
-	if r.Twin, err = run(ctx, r.Options, true); err != nil {
+	if r.Twin, err = run(t.Context(), r.Options, true); err != nil {
 		return r, r.failed("the twin", err)
 	}
 	if r.toothless() {

@@ -59,7 +59,7 @@ func open(ctx context.Context, name, conf string) (simulations.Subject, func() e
 		return s, nil, fmt.Errorf("process: subject %s lacks one of Issuer, Resource, Do, Count", name)
 	}
 	if s.TTL == 0 {
-		s.TTL = defaultTTL
+		s.TTL = simulations.DefaultTTL
 	}
 	return s, end, nil
 }

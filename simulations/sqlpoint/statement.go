@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/fencepost/fencepost/internal/point"
+	"github.com/fencepost/fencepost/internal/sqltext"
 )
 
 // counted are the verbs whose RowsAffected tells whether they wrote.
@@ -20,7 +21,7 @@ func (c *conn) exec(ctx context.Context, query string, run func() (driver.Result
 	}
 	verb := c.start(ctx, query)
 	result, err := run()
-	wrote := !point.Reads(query)
+	wrote := !sqltext.Reads(query)
 	if wrote && err == nil && slices.Contains(counted, verb) {
 		n, unknown := result.RowsAffected()
 		wrote = unknown != nil || n > 0
@@ -40,15 +41,15 @@ func (c *conn) query(ctx context.Context, query string, run func() (driver.Rows,
 	verb := c.start(ctx, query)
 	base, err := run()
 	if err != nil || c.inside {
-		c.done(verb, !point.Reads(query), err)
+		c.done(verb, !sqltext.Reads(query), err)
 		return base, err
 	}
-	return &rows{Rows: base, done: func(err error) { c.done(verb, !point.Reads(query), err) }}, nil
+	return &rows{Rows: base, done: func(err error) { c.done(verb, !sqltext.Reads(query), err) }}, nil
 }
 
 // start tells what a statement is about to do, and returns its verb.
 func (c *conn) start(ctx context.Context, query string) string {
-	verb := point.Verb(query)
+	verb := sqltext.Verb(query)
 	if c.open != nil && point.Listening(ctx) {
 		c.open.ctx = ctx
 	}
@@ -84,7 +85,7 @@ func (c *conn) done(verb string, wrote bool, err error) {
 // track follows transactions that begin and end by statements to which nobody
 // listens.
 func (c *conn) track(query string, err error) {
-	switch point.Verb(query) {
+	switch sqltext.Verb(query) {
 	case "BEGIN":
 		c.inside = c.inside || err == nil
 	case "COMMIT", "ROLLBACK":

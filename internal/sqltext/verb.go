@@ -1,4 +1,6 @@
-package point
+// Package sqltext tells what an SQL statement does, as far as its words and its
+// command tag go: for guards and drivers that report the steps of a simulation.
+package sqltext
 
 import (
 	"regexp"

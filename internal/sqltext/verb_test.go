@@ -1,11 +1,11 @@
-package point_test
+package sqltext_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/point"
+	"github.com/fencepost/fencepost/internal/sqltext"
 )
 
 func TestVerb(t *testing.T) {
@@ -16,7 +16,7 @@ func TestVerb(t *testing.T) {
 		"commit": "COMMIT", "END": "COMMIT", "abort": "ROLLBACK", "rollback;": "ROLLBACK", "ROLLBACK TO sp_1": "SAVEPOINT",
 		"rollback to savepoint sp_1": "SAVEPOINT", "start transaction": "BEGIN", "begin immediate": "BEGIN", "$1": "",
 	} {
-		require.Equal(t, verb, point.Verb(sql), "%q", sql)
+		require.Equal(t, verb, sqltext.Verb(sql), "%q", sql)
 	}
 }
 
@@ -27,6 +27,6 @@ func TestReads(t *testing.T) {
 		"INSERT INTO x VALUES (1)": false, "WITH a AS (DELETE FROM x RETURNING 1) SELECT * FROM a": false,
 		"REPLACE INTO x VALUES (1)": false, "CREATE TABLE x (y int)": false, "CALL p()": false, "a_prepared_statement": false,
 	} {
-		require.Equal(t, reads, point.Reads(sql), "%q", sql)
+		require.Equal(t, reads, sqltext.Reads(sql), "%q", sql)
 	}
 }
