@@ -23,6 +23,13 @@ var (
 	// ErrClaimFirst means that a transaction had taken its fixed snapshot
 	// (REPEATABLE READ, SERIALIZABLE) before its token had raised the mark:
 	// it could read what the older holder's last write is missing from.
-	// Nothing was applied. Claim first, in a transaction of its own.
+	// Nothing was applied. Claim first, in a transaction of its own. Of a row
+	// that carries its own mark: nobody has made that mark yet.
 	ErrClaimFirst = errors.New("guard: claim before the snapshot, nothing applied")
+	// ErrNoRow means that the row that was to be written is not there, or
+	// that a statement's other conditions have passed it over, and that no
+	// mark refuses the token. Nothing was applied. It comes from guards of rows
+	// that carry their own mark, where a statement that matches nothing would
+	// otherwise look like a refusal.
+	ErrNoRow = errors.New("guard: no such row, nothing applied")
 )

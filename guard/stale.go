@@ -22,7 +22,8 @@ var (
 type StaleError struct {
 	Token token.Token
 	// Mark is what the guard had admitted. Do not show it to the refused: it
-	// could copy the number. It is zero where the guard does not tell.
+	// could copy the number. It is zero where the guard does not tell. Where
+	// the mark was pruned it is the floor, a number without a holder.
 	Mark Mark
 }
 

@@ -19,7 +19,7 @@ func Outcome(err error) history.Outcome {
 		return history.Unknown
 	case guard.Refusal(err):
 		return history.Refused
-	case errors.Is(err, guard.ErrRetryable), errors.Is(err, guard.ErrEvicted), errors.Is(err, guard.ErrClaimFirst):
+	case errors.Is(err, guard.ErrRetryable), errors.Is(err, guard.ErrEvicted), errors.Is(err, guard.ErrClaimFirst), errors.Is(err, guard.ErrNoRow):
 		return history.Failed
 	}
 	return history.Unknown
