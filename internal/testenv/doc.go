@@ -1,9 +1,9 @@
-// Package testenv gives tests real PostgreSQL and Redis servers.
+// Package testenv gives tests real servers: PostgreSQL, Redis, MariaDB, PgBouncer.
 //
 // # Which server
 //
-// Each of the four servers is looked for in this order, and the first that is
-// there is taken and named once on standard error:
+// Each server is looked for in this order, and the first that is there is taken
+// and named once on standard error:
 //
 //  1. the URL in the environment (see the constants below);
 //  2. a binary of this machine, from PATH and the folders where packages put
@@ -16,8 +16,10 @@
 //
 //	Postgres        a migrated schema      shared server, parallel tests welcome
 //	Redis           a key prefix           shared server, parallel tests welcome
+//	MariaDB         an empty database      shared server, parallel tests welcome
 //	SparePostgres   a whole server         one test at a time; it may be crashed
 //	SpareRedis      a whole server         one test at a time; it is emptied
+//	PgBouncer       four sessions          of the shared PostgreSQL, in transaction mode
 //
 // A spare server found by URL is taken in turn by all test processes of this
 // machine, through a file lock. A test that wants both spares takes
@@ -26,15 +28,15 @@
 //
 // # What it does not do
 //
-// The shared PostgreSQL of step 2 runs with fsync off: what survives the end of
-// the machine is not its subject, and nothing may crash it. The spare one keeps
-// fsync on. Local servers are not started on Windows: set the URLs there.
+// The shared PostgreSQL and MariaDB of step 2 do not wait for the disk: what
+// survives the end of the machine is not their subject, and nothing may crash
+// them. The spare PostgreSQL keeps fsync on. Local servers are not started on
+// Windows: set the URLs there.
 package testenv
 
-// The environment variables that name servers instead of local ones. The URL of
-// a PostgreSQL server belongs to a role that may create schemas and databases
-// and, for the spare, to a superuser. The spare servers are crashed and emptied: they must be
-// nobody's.
+// The environment variables that name servers instead of local ones. The URLs of
+// the PostgreSQL servers belong to superusers: some tests make roles, dump, and
+// replicate. The spare servers are crashed and emptied: they must be nobody's.
 const (
 	EnvPostgres      = "FENCEPOST_TEST_POSTGRES_URL"
 	EnvRedis         = "FENCEPOST_TEST_REDIS_URL"

@@ -14,6 +14,7 @@ type source struct {
 	env   string // names the URL of a server that is already there
 	local func() (program, error)
 	url   func(port int) string
+	shown func(given string) (string, error) // without its password; nil for URLs
 
 	once   sync.Once
 	taken  string
@@ -35,11 +36,11 @@ func (s *source) URL(t testing.TB) string {
 
 func (s *source) take() (string, error) {
 	if given := os.Getenv(s.env); given != "" {
-		u, err := url.Parse(given)
+		shown, err := s.show(given)
 		if err != nil {
-			return "", fmt.Errorf("testenv: %s is not a URL", s.env) // err would print its password
+			return "", err
 		}
-		fmt.Fprintf(os.Stderr, "testenv: %s at %s (%s)\n", s.name, u.Redacted(), s.env)
+		fmt.Fprintf(os.Stderr, "testenv: %s at %s (%s)\n", s.name, shown, s.env)
 		return given, nil
 	}
 	p, err := s.local()
@@ -53,6 +54,17 @@ func (s *source) take() (string, error) {
 	s.alive = alive
 	fmt.Fprintf(os.Stderr, "testenv: %s: %s on port %d\n", s.name, p.title, port)
 	return s.url(port), nil
+}
+
+func (s *source) show(given string) (string, error) {
+	if s.shown != nil {
+		return s.shown(given)
+	}
+	u, err := url.Parse(given)
+	if err != nil {
+		return "", fmt.Errorf("testenv: %s is not a URL", s.env) // err would print its password
+	}
+	return u.Redacted(), nil
 }
 
 func (s *source) missing(err error) error {

@@ -1,11 +1,13 @@
 // Command containers starts PostgreSQL, Redis and a spare of each in containers,
-// and runs its arguments in the root of the repository with the URLs of the four
-// in the environment, under the names that the tests read:
+// and MariaDB where this machine has none, and runs its arguments in the root of
+// the repository with their URLs in the environment, under the names that the
+// tests read:
 //
 //	go run -C simulations/containers . -- go test ./...
 //
-// FENCEPOST_TEST_POSTGRES_IMAGE and FENCEPOST_TEST_REDIS_IMAGE name other images
-// than the official postgres:17 and redis:7; they take POSTGRES_PASSWORD and
+// FENCEPOST_TEST_POSTGRES_IMAGE, FENCEPOST_TEST_REDIS_IMAGE and
+// FENCEPOST_TEST_MARIADB_IMAGE name other images than the official postgres:17,
+// redis:7 and mariadb:11; they take POSTGRES_PASSWORD, MARIADB_ROOT_PASSWORD and
 // options after the image as the official ones do.
 //
 // The arguments have this process's input and output, and their exit status
@@ -23,6 +25,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-sql-driver/mysql" // and the driver "mysql" of wait.ForSQL
 	tclog "github.com/testcontainers/testcontainers-go/log"
 )
 
@@ -38,6 +41,7 @@ const (
 
 func main() {
 	tclog.SetDefault(tclog.NewNoopLogger())
+	_ = mysql.SetLogger(&mysql.NopLogger{})
 	args := os.Args[1:]
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestTheArgumentsHaveFourServersInTheRoot(t *testing.T) {
+func TestTheArgumentsHaveTheServersInTheRoot(t *testing.T) {
 	t.Parallel()
 	cmd := launcher(t, "--", "sh", "-c", "pwd; env; cat; exit 7")
 	cmd.Stdin = strings.NewReader("the input\n")
@@ -36,13 +37,15 @@ func TestTheArgumentsHaveFourServersInTheRoot(t *testing.T) {
 	require.FileExists(t, filepath.Join(lines[0], "simulations", "containers", "main_test.go"))
 	require.Contains(t, lines, "the input")
 	seen := map[string]bool{}
-	for _, line := range lines {
-		if name, url, _ := strings.Cut(line, "="); strings.HasPrefix(name, "FENCEPOST_TEST_") && strings.HasSuffix(name, "_URL") {
-			seen[url] = true
-			require.Error(t, ask(t.Context(), url), "%s outlived the launcher", name)
+	for _, s := range all() {
+		for _, line := range lines {
+			if url, named := strings.CutPrefix(line, s.env+"="); named {
+				seen[url] = true
+				require.Error(t, ask(t.Context(), url), "%s outlived the launcher", s.env)
+			}
 		}
 	}
-	require.Len(t, seen, 4, "%s", out)
+	require.Len(t, seen, len(all()), "%s", out)
 }
 
 func TestTheServersAnswer(t *testing.T) {
@@ -118,6 +121,14 @@ func ask(ctx context.Context, url string) error {
 		client := goredis.NewClient(options)
 		defer client.Close()
 		return client.Info(ctx, "server").Err()
+	}
+	if strings.Contains(url, "@tcp(") {
+		db, err := sql.Open("mysql", url)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		return db.PingContext(ctx)
 	}
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {

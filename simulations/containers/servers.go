@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 
 	"github.com/testcontainers/testcontainers-go"
@@ -12,14 +13,20 @@ import (
 type servers []*server
 
 // all are a PostgreSQL and a Redis for every test, and one of each that a test
-// may crash or empty. Only the one that is crashed has to flush its log.
+// may crash or empty. Only the one that is crashed has to flush its log. A
+// MariaDB is among them where this machine has none that the tests could start,
+// and nobody has named one.
 func all() servers {
-	return servers{
+	wanted := servers{
 		postgres("FENCEPOST_TEST_POSTGRES_URL", "fsync=off"),
 		redis("FENCEPOST_TEST_REDIS_URL"),
 		postgres("FENCEPOST_TEST_SPARE_POSTGRES_URL"),
 		redis("FENCEPOST_TEST_SPARE_REDIS_URL"),
 	}
+	if os.Getenv(envMariaDB) == "" && !localMariaDB() {
+		wanted = append(wanted, mariadb(envMariaDB))
+	}
+	return wanted
 }
 
 // start starts them at once. It returns those whose containers are to be
