@@ -8,6 +8,9 @@ type Dialect int
 const (
 	// Postgres is PostgreSQL, version 13 or newer.
 	Postgres Dialect = iota
+	// MySQL is MySQL, version 5.7 or newer, and MariaDB, version 10.2 or newer.
+	// Run so far on MariaDB 10.11 alone.
+	MySQL
 	// SQLite is SQLite, version 3.8.2 or newer for the table; package stdsql,
 	// which writes to it, wants 3.24.
 	SQLite
@@ -18,6 +21,8 @@ func (d Dialect) String() string {
 	switch d {
 	case Postgres:
 		return "postgres"
+	case MySQL:
+		return "mysql"
 	case SQLite:
 		return "sqlite"
 	}
@@ -25,7 +30,7 @@ func (d Dialect) String() string {
 }
 
 func (d Dialect) check() error {
-	if d != Postgres && d != SQLite {
+	if d < Postgres || d > SQLite {
 		return fmt.Errorf("migrations: unknown dialect %s", d)
 	}
 	return nil

@@ -8,12 +8,18 @@
 //
 //	admit · observe · mint · evict        marks, for package sqlguard
 //	acquire · renew · release             leases, for package token/pgtoken
+//	prune · reset · protect               for who looks after them
 //
-// SQLite gets the table of marks. There are three ways to apply them:
+// MySQL and SQLite get the table of marks and the floor. There are three ways to
+// apply them:
 //
 //	migrations.Up(ctx, db)   // here and now, at a program's start or in a job
 //	migrations.FS            // with the goose you run already
 //	migrations.SQL()         // as a script, for psql and other tools
+//
+// [Check] tells a program at its start whether the database is fit for it,
+// [Set.Status] what was applied when, and [Down] takes all of it back. The
+// command "fencepost migrate" does the same.
 //
 // # What it promises
 //
@@ -31,12 +37,13 @@
 //
 //	GRANT USAGE ON SCHEMA fencepost TO app
 //
-// On PostgreSQL Up needs a session of its own, so it must not run through a
-// pooler in transaction mode. The Down halves of the files forget all marks:
-// what was refused before would be admitted again.
+// On PostgreSQL and MySQL Up needs a session of its own, so it must not run
+// through a pooler in transaction mode. Down forgets all marks: what was refused before
+// would be admitted again.
 //
 // # Where next
 //
 // [Set] is the same for another schema or dialect. The files themselves say
-// what each function does.
+// what each function does; docs/migrations.md says who needs which right, and
+// what becomes of a backup.
 package migrations

@@ -42,6 +42,42 @@ func TestEvict(t *testing.T) {
 		})
 	}
 	for name, raise := range map[string][]int64{
+		"the first mark":                      {4},
+		"a mark":                              {3, 4},
+		"a mark, and is admitted again":       {3, 4, 4},
+		"a mark twice":                        {3, 4, 5},
+		"a mark, though it had the older one": {3, 3, 4},
+	} {
+		t.Run("a holder who is paused in COPY, and raises "+name, func(t *testing.T) {
+			t.Parallel()
+			conn := f.conn(t)
+			require.NoError(t, f.exec(ctx, conn, "BEGIN ISOLATION LEVEL READ COMMITTED"))
+			for i, number := range raise {
+				on := db(conn)
+				if i == 0 && len(raise) > 1 {
+					on = f
+				}
+				require.NoError(t, f.admit(ctx, on, t.Name(), number, "a"))
+			}
+			pausedCopy(t, f, conn)
+
+			require.Equal(t, "55P03", code(succeed(t)), "the twin: who only waits does not get in")
+			require.Zero(t, evict(t, raise[len(raise)-1]), "its own token is not older")
+			require.Equal(t, 1, evict(t, 6))
+			require.Eventually(t, func() bool { return succeed(t) == nil }, patience, time.Millisecond)
+		})
+	}
+	t.Run("a holder who is paused in COPY, and has minted", func(t *testing.T) {
+		t.Parallel()
+		conn := f.conn(t)
+		require.NoError(t, f.exec(ctx, conn, "BEGIN ISOLATION LEVEL READ COMMITTED"))
+		minted := get[int64](t, f, conn, "SELECT fence.mint($1, 'a')", t.Name())
+		pausedCopy(t, f, conn)
+		require.Zero(t, evict(t, minted))
+		require.Equal(t, 1, evict(t, minted+1))
+		require.Eventually(t, func() bool { return succeed(t) == nil }, patience, time.Millisecond)
+	})
+	for name, raise := range map[string][]int64{
 		"spares who raises the first mark":                 {7},
 		"spares who raises a mark":                         {5, 7},
 		"spares who raises a mark and is admitted again":   {5, 7, 7},
@@ -64,6 +100,21 @@ func TestEvict(t *testing.T) {
 			require.Equal(t, raise[len(raise)-1], n)
 		})
 	}
+	t.Run("spares who has the lock alone and does not say for which number", func(t *testing.T) {
+		t.Parallel()
+		tx := f.begin(t, pgx.ReadCommitted)
+		require.NoError(t, f.exec(ctx, tx, "SELECT pg_advisory_xact_lock(fence.lock_key($1))", t.Name()))
+		require.Zero(t, evict(t, 6))
+		require.NoError(t, tx.Commit(ctx))
+	})
+	t.Run("goes by the number of this resource, whatever else the session raises", func(t *testing.T) {
+		t.Parallel()
+		tx := f.begin(t, pgx.ReadCommitted)
+		require.NoError(t, f.admit(ctx, tx, t.Name()+"/other", 4, "b"))
+		require.NoError(t, f.admit(ctx, tx, t.Name(), 7, "b"))
+		require.Zero(t, evict(t, 6))
+		require.NoError(t, tx.Commit(ctx))
+	})
 	t.Run("spares the writers of the mark and of newer ones", func(t *testing.T) {
 		t.Parallel()
 		tx := f.begin(t, pgx.ReadCommitted)

@@ -37,7 +37,10 @@ func TestMain(m *testing.M) {
 
 func migrate() (err error) {
 	set := migrations.Set{Schema: os.Getenv(envSchema)}
-	if os.Getenv(envDriver) == "sqlite" {
+	switch os.Getenv(envDriver) {
+	case "mysql":
+		set.Dialect = migrations.MySQL
+	case "sqlite":
 		set.Dialect = migrations.SQLite
 	}
 	db, err := sql.Open(os.Getenv(envDriver), os.Getenv(envURL))

@@ -5,20 +5,17 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 )
 
-func upPostgres(ctx context.Context, db *sql.DB, s Set, name schema, table versions) error {
+func upPostgres(ctx context.Context, db *sql.DB, name schema, table versions, p *goose.Provider) error {
 	if err := prepare(ctx, db, name, table); err != nil {
 		return err
 	}
-	p, err := s.provider(db, table, goose.WithSessionLocker(session{name}))
-	if err != nil {
-		return err
-	}
-	_, err = p.Up(ctx)
+	_, err := p.Up(ctx)
 	return err
 }
 
@@ -35,20 +32,34 @@ func prepare(ctx context.Context, db *sql.DB, name schema, table versions) error
 	if _, err := tx.ExecContext(ctx, "SELECT pg_catalog.pg_advisory_xact_lock("+lockKey+")", string(name)); err != nil {
 		return err
 	}
-	var exists bool
-	row := tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)", string(name))
-	if err := row.Scan(&exists); err != nil {
+	if err := makeSchema(ctx, tx, name); err != nil {
 		return err
 	}
-	if !exists {
-		if _, err := tx.ExecContext(ctx, "CREATE SCHEMA "+name.ident()); err != nil {
-			return err
-		}
+	if exists, err := table.kept(ctx, tx, Postgres); err != nil || exists {
+		return err
 	}
 	if err := table.create(ctx, tx); err != nil {
+		return fmt.Errorf("table %s: %w", table.Tablename(), err)
+	}
+	// Goose's now() would be in the time zone of whoever migrates, which the
+	// table does not keep.
+	if _, err := tx.ExecContext(ctx, "ALTER TABLE "+table.Tablename()+
+		" ALTER COLUMN tstamp SET DEFAULT (pg_catalog.now() AT TIME ZONE 'UTC')"); err != nil {
 		return err
 	}
 	return tx.Commit()
+}
+
+func makeSchema(ctx context.Context, tx *sql.Tx, name schema) error {
+	var exists bool
+	row := tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)", string(name))
+	if err := row.Scan(&exists); err != nil || exists {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "CREATE SCHEMA "+name.ident()); err != nil {
+		return fmt.Errorf("schema %s is not there, and this role cannot make it: %w", name.ident(), err)
+	}
+	return nil
 }
 
 // lockKey is of the family of the resources' keys, but none of them: theirs

@@ -50,7 +50,8 @@ func TestRoleOfTheApplication(t *testing.T) {
 	} {
 		require.Equal(t, "42501", code(f.exec(ctx, conn, mayNot)), mayNot)
 	}
-	require.Equal(t, "acquire admit evict lock_key mark_number mint observe release renew", get[string](t, f, conn,
+	require.Equal(t, "acquire add_mark_columns admit bypass check_row evict lock_key mark_number mint number_at observe "+
+		"protect protect_check protect_expression protect_triggers protected refusing release renew unprotect version", get[string](t, f, conn,
 		"SELECT string_agg(proname, ' ' ORDER BY proname) FROM pg_proc WHERE pronamespace = $1::text::regnamespace AND has_function_privilege(oid, 'EXECUTE')", f.schema))
 	refused(t, f.admit(ctx, conn, "account/42", 6, "b"), "ZF001", get[string](t, f, f, "SELECT number || ' ' || holder FROM fence.marks"))
 }

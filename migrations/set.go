@@ -13,12 +13,15 @@ import (
 // people who run goose themselves:
 //
 //	sub, err := fs.Sub(migrations.FS, "postgres")
-//	provider, err := goose.NewProvider(goose.DialectPostgres, db, sub, …)
+//	store, err := database.NewStore(database.DialectPostgres, "fencepost_versions")
+//	provider, err := goose.NewProvider("", db, sub, goose.WithStore(store), goose.WithDisableGlobalRegistry(true))
 //
-// Keep them apart from your own: give them a version table of their own with
-// goose.WithStore. [Set.FS] is the same for another schema.
+// The store is a version table of their own, apart from your migrations'; with
+// one, goose wants its dialect empty. Without WithDisableGlobalRegistry goose
+// takes the Go migrations that your program has registered for some of ours.
+// [Set.FS] is the same for another schema.
 //
-//go:embed postgres/*.sql sqlite/*.sql
+//go:embed postgres/*.sql mysql/*.sql sqlite/*.sql
 var FS embed.FS
 
 // Set is the migrations of one dialect, and for PostgreSQL of one schema. The
@@ -28,7 +31,8 @@ type Set struct {
 	Dialect Dialect
 	// Schema is the name of the PostgreSQL schema, any name of 1 to 63 bytes
 	// without control characters and slashes; it is quoted wherever it is
-	// used. Empty means "fencepost". SQLite has no schemas, and refuses one.
+	// used. Empty means "fencepost". The other dialects have no schemas (MySQL
+	// has databases, and the DSN names one), and refuse one.
 	Schema string
 }
 
@@ -49,7 +53,10 @@ func (s Set) check() (schema, error) {
 	if err := s.Dialect.check(); err != nil {
 		return "", err
 	}
-	if s.Dialect == SQLite && s.Schema != "" {
+	switch {
+	case s.Dialect == MySQL && s.Schema != "":
+		return "", errors.New("migrations: MySQL has databases, and the DSN names one: Schema must be empty")
+	case s.Dialect == SQLite && s.Schema != "":
 		return "", errors.New("migrations: SQLite has no schemas, Schema must be empty")
 	}
 	return newSchema(s.Schema)

@@ -2,6 +2,7 @@ package migrations_test
 
 import (
 	"context"
+	"database/sql"
 	"io/fs"
 	"testing"
 	"time"
@@ -97,6 +98,33 @@ func TestUpNeedsNoRightToMakeSchemas(t *testing.T) {
 	require.NoError(t, migrations.Set{Schema: f.schema + "_made"}.Up(t.Context(), db))
 }
 
+func TestUpWithoutRights(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	asRole(t, f, "GRANT USAGE ON SCHEMA "+f.schema)
+	db := sqlDB(t, f, f.named("SET ROLE fence.role"))
+	for set, text := range map[migrations.Set]string{
+		{Schema: f.schema + "_none"}:  `migrations: postgres: schema "` + f.schema + `_none" is not there, and this role cannot make it: `,
+		{Schema: f.schema + "_empty"}: `migrations: postgres: table "` + f.schema + `_empty".fencepost_migrations: `,
+		{Schema: f.schema}:            "migrations: postgres: ",
+	} {
+		if set.Schema == f.schema+"_empty" {
+			require.NoError(t, f.exec(t.Context(), f, "CREATE SCHEMA "+set.Schema+"; GRANT USAGE ON SCHEMA "+set.Schema+f.named(" TO fence.role")))
+			f.atEnd(t, "DROP SCHEMA "+set.Schema)
+		}
+		for _, work := range []func(migrations.Set, context.Context, *sql.DB) error{migrations.Set.Up, migrations.Set.Down} {
+			err := work(set, t.Context(), db)
+			if err == nil { // Down, where there is nothing
+				continue
+			}
+			require.ErrorContains(t, err, text)
+			require.Equal(t, "42501", code(err))
+		}
+		require.Error(t, set.Up(t.Context(), db))
+	}
+	require.NoError(t, migrations.Set{Schema: f.schema}.Check(t.Context(), db))
+}
+
 func TestUpRefuses(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]migrations.Set{
@@ -105,7 +133,11 @@ func TestUpRefuses(t *testing.T) {
 		`migrations: schema "a/b" must not contain a slash`:       {Schema: "a/b"},
 	} {
 		require.EqualError(t, set.Up(t.Context(), nil), name)
-		_, err := set.FS()
+		require.EqualError(t, set.Down(t.Context(), nil), name)
+		require.EqualError(t, set.Check(t.Context(), nil), name)
+		_, err := set.Status(t.Context(), nil)
+		require.EqualError(t, err, name)
+		_, err = set.FS()
 		require.EqualError(t, err, name)
 		_, err = set.SQL()
 		require.EqualError(t, err, name)

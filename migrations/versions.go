@@ -26,7 +26,12 @@ func newVersions(d Dialect, name schema) (versions, error) {
 		args:   []any{string(name), versionTable},
 	}
 	kind, table := database.DialectPostgres, name.ident()+"."+versionTable
-	if d == SQLite {
+	switch d {
+	case MySQL:
+		v.exists = "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?"
+		v.args = []any{versionTable}
+		kind, table = database.DialectMySQL, versionTable
+	case SQLite:
 		v.exists, v.args = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?", []any{versionTable}
 		kind, table = database.DialectSQLite3, versionTable
 	}

@@ -19,9 +19,9 @@ END
 $fencepost$;
 -- +goose StatementEnd
 
--- The highest token admitted for each resource. Rows are never deleted, nor lowered, nor kept together with the data:
--- a mark that is forgotten admits the stale again. Never UNLOGGED. Names are compared byte by byte. Half of each page
--- is left free, so that a raise stays on its page and leaves the index alone.
+-- The highest token admitted for each resource, never kept together with the data: a mark that is forgotten admits the
+-- stale again. Only prune deletes rows, and raises the floor for them; only reset lowers one. Never UNLOGGED. Names are
+-- compared byte by byte. Half of each page is left free, so that a raise stays on its page and leaves the index alone.
 -- +goose StatementBegin
 CREATE TABLE "fencepost".marks (
   resource text COLLATE "C" PRIMARY KEY
@@ -33,19 +33,31 @@ CREATE TABLE "fencepost".marks (
 ) WITH (fillfactor = 50);
 -- +goose StatementEnd
 
+-- Judges the resources that have no mark: a token below it is stale, one at or above it is admitted. Each mark that was
+-- ever pruned was below it. One row, which never falls; without the row every token of such a resource is stale.
+-- +goose StatementBegin
+CREATE TABLE "fencepost".floor (
+  one boolean PRIMARY KEY DEFAULT true
+    CHECK (one),
+  number bigint NOT NULL DEFAULT 0
+    CHECK (number BETWEEN 0 AND 999999999999999)
+);
+-- +goose StatementEnd
+INSERT INTO "fencepost".floor DEFAULT VALUES;
+
 -- The key of a resource's advisory lock: shared for writers of the mark's own token, exclusive for whoever raises it.
 -- The schema is part of it, so that two schemas of one database do not wait for each other.
 -- +goose StatementBegin
 CREATE FUNCTION "fencepost".lock_key(r text) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $fencepost$
-  SELECT pg_catalog.hashtextextended(('fencepost' || '/' || r) COLLATE "C", 9651)
+  SELECT pg_catalog.hashtextextended(('fencepost' OPERATOR(pg_catalog.||) '/' OPERATOR(pg_catalog.||) r) COLLATE pg_catalog."C", 9651)
 $fencepost$;
 -- +goose StatementEnd
 
--- The number of a resource's mark, 0 where nobody was admitted yet.
+-- The number of a resource's mark, or that of the floor where it has none.
 -- +goose StatementBegin
 CREATE FUNCTION "fencepost".mark_number(r text) RETURNS bigint LANGUAGE sql STABLE
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fencepost$
-  SELECT coalesce((SELECT m.number FROM "fencepost".marks m WHERE m.resource = r), 0);
+  SELECT coalesce((SELECT m.number FROM "fencepost".marks m WHERE m.resource = r), (SELECT f.number FROM "fencepost".floor f));
 $fencepost$;
 -- +goose StatementEnd
 
@@ -57,6 +69,7 @@ DO $fencepost$
 BEGIN
   DROP FUNCTION "fencepost".mark_number(text);
   DROP FUNCTION "fencepost".lock_key(text);
+  DROP TABLE "fencepost".floor;
   DROP TABLE "fencepost".marks;
 END
 $fencepost$;

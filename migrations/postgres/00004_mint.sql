@@ -12,12 +12,20 @@ END
 $fencepost$;
 -- +goose StatementEnd
 
--- The least number to hand out for a resource whose last one is given, at or above the clock in units of 10 µs: numbers
--- of all issuers compare, and go on rising where memory was lost. ZF005 where fifteen digits do not suffice.
+-- The number that stands for a time: units of 10 µs since 1970.
+-- +goose StatementBegin
+CREATE FUNCTION "fencepost".number_at(at timestamptz) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE AS $fencepost$
+  SELECT pg_catalog.floor(extract(epoch FROM at) * 100000)::bigint
+$fencepost$;
+-- +goose StatementEnd
+
+-- The least number to hand out for a resource whose last one is given, at or above the clock: numbers of all issuers
+-- compare, and go on rising where memory was lost. Not below the floor either, which another server's clock may have
+-- raised. ZF005 where fifteen digits do not suffice.
 -- +goose StatementBegin
 CREATE FUNCTION "fencepost".next_number(last bigint) RETURNS bigint LANGUAGE plpgsql AS $fencepost$
 DECLARE
-  n bigint := greatest(last + 1, floor(extract(epoch FROM clock_timestamp()) * 100000)::bigint);
+  n bigint := greatest(last + 1, "fencepost".number_at(clock_timestamp()), (SELECT f.number FROM "fencepost".floor f));
 BEGIN
   IF n > 999999999999999 THEN
     RAISE EXCEPTION USING ERRCODE = 'ZF005', MESSAGE = 'fencepost: numbers exhausted';
@@ -27,8 +35,9 @@ END
 $fencepost$;
 -- +goose StatementEnd
 
--- Makes a number above the mark and raises the mark to it, for people who have a lock already: whoever mints last is the
--- writer from then on. It counts as an admission. What was read before it may be older than the last write.
+-- Makes a number above the mark, or above the floor where there is none, and raises the mark to it, for people who have a
+-- lock already: whoever mints last is the writer from then on. It counts as an admission. What was read before it may be
+-- older than the last write.
 -- +goose StatementBegin
 CREATE FUNCTION "fencepost".mint(r text, h text, bound integer DEFAULT 0) RETURNS bigint LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fencepost$
@@ -43,6 +52,7 @@ BEGIN
   PERFORM "fencepost".lock_alone(r, bound);
   -- Nobody else raises the mark from here on, so what the next statement reads is still true when it writes.
   n := "fencepost".next_number("fencepost".mark_number(r));
+  PERFORM "fencepost".lock_number(r, n);
   INSERT INTO "fencepost".marks AS m (resource, number, holder) VALUES (r, n, h)
     ON CONFLICT (resource) DO UPDATE SET number = excluded.number, holder = excluded.holder WHERE m.number < excluded.number;
   IF NOT FOUND THEN
@@ -68,6 +78,7 @@ DO $fencepost$
 BEGIN
   DROP FUNCTION "fencepost".mint(text, text, integer);
   DROP FUNCTION "fencepost".next_number(bigint);
+  DROP FUNCTION "fencepost".number_at(timestamptz);
   DROP FUNCTION "fencepost".commit_durably();
 END
 $fencepost$;

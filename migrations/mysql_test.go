@@ -1,0 +1,198 @@
+package migrations_test
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"github.com/stretchr/testify/require"
+
+	_ "github.com/go-sql-driver/mysql"
+
+	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/migrations"
+)
+
+var onMySQL = migrations.Set{Dialect: migrations.MySQL}
+
+// newMySQL makes an empty MariaDB database.
+func newMySQL(t *testing.T) (db *sql.DB, dsn string) {
+	t.Helper()
+	dsn = testenv.MariaDB(t)
+	db, err := sql.Open("mysql", dsn)
+	require.NoError(t, err)
+	return opened(t, db), dsn
+}
+
+func TestUpOfMySQL(t *testing.T) {
+	t.Parallel()
+	db, _ := newMySQL(t)
+	db.SetMaxOpenConns(1)
+	for range 3 {
+		require.NoError(t, onMySQL.Up(t.Context(), db))
+	}
+	require.Equal(t, applied(t, onMySQL), one[int](t, db, "SELECT count(*) FROM fencepost_migrations"))
+	require.Zero(t, one[int](t, db, "SELECT count(*) FROM fencepost_marks"))
+	require.Equal(t, 1, one[int](t, db, "SELECT count(*) FROM fencepost_floor WHERE number = 0"))
+	require.Equal(t, 1, one[int](t, db, "SELECT IS_FREE_LOCK(CONCAT('fencepost/', LEFT(SHA2(DATABASE(), 256), 40)))"))
+	require.NoError(t, onMySQL.Check(t.Context(), db))
+	status, err := onMySQL.Status(t.Context(), db)
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), status[0].AppliedAt, time.Hour)
+
+	require.NoError(t, onMySQL.Down(t.Context(), db))
+	require.Zero(t, one[int](t, db, "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN ('fencepost_marks', 'fencepost_floor')"))
+	require.NoError(t, onMySQL.Up(t.Context(), db))
+	require.NoError(t, onMySQL.Check(t.Context(), db))
+}
+
+// CREATE TABLE commits by itself, so there is a state behind every statement.
+func TestUpOfMySQLGoesOnFromWhereItWasInterrupted(t *testing.T) {
+	t.Parallel()
+	script, err := onMySQL.SQL()
+	require.NoError(t, err)
+	var statements []string
+	for _, text := range strings.SplitAfter(plain(script), ";") {
+		if text = strings.TrimSpace(text); text != "" {
+			statements = append(statements, text)
+		}
+	}
+	require.Len(t, statements, 3)
+	const versions = "CREATE TABLE fencepost_migrations (id bigint(20) unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, " +
+		"version_id bigint NOT NULL, is_applied boolean NOT NULL, tstamp timestamp NULL default now())"
+	for n := range len(statements) + 1 {
+		db, _ := newMySQL(t)
+		for _, statement := range append([]string{versions}, statements[:n]...) {
+			_, err := db.ExecContext(t.Context(), statement)
+			require.NoError(t, err)
+		}
+		require.NoError(t, onMySQL.Up(t.Context(), db), "interrupted behind %d statements", n)
+		require.NoError(t, onMySQL.Check(t.Context(), db))
+		require.Equal(t, applied(t, onMySQL), one[int](t, db, "SELECT count(*) FROM fencepost_migrations"))
+		require.Equal(t, 1, one[int](t, db, "SELECT count(*) FROM fencepost_floor"))
+	}
+}
+
+// plain is a script without its comments.
+func plain(script string) string {
+	var text strings.Builder
+	for line := range strings.Lines(script) {
+		if !strings.HasPrefix(line, "--") {
+			text.WriteString(line)
+		}
+	}
+	return text.String()
+}
+
+func TestUpOfMySQLWaitsAsLongAsItsContext(t *testing.T) {
+	t.Parallel()
+	db, _ := newMySQL(t)
+	holder, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	defer holder.Close()
+	_, err = holder.ExecContext(t.Context(), "DO GET_LOCK(CONCAT('fencepost/', LEFT(SHA2(DATABASE(), 256), 40)), 0)")
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	err = onMySQL.Up(ctx, db)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "migrations: mysql: ")
+
+	wait := later(t, func() error { return onMySQL.Up(t.Context(), db) })
+	_, err = holder.ExecContext(t.Context(), "DO RELEASE_ALL_LOCKS()")
+	require.NoError(t, err)
+	require.NoError(t, wait())
+}
+
+func TestUpOfMySQLNeedsADatabase(t *testing.T) {
+	t.Parallel()
+	_, dsn := newMySQL(t)
+	db, err := sql.Open("mysql", dsn[:strings.LastIndex(dsn, "/")+1])
+	require.NoError(t, err)
+	require.ErrorContains(t, onMySQL.Up(t.Context(), opened(t, db)), "does the DSN name a database?")
+}
+
+func TestTenProcessesMigrateOneMySQLDatabaseAtOnce(t *testing.T) {
+	t.Parallel()
+	db, dsn := newMySQL(t)
+	together(t, 10, "mysql", dsn, "")
+	require.Equal(t, 1001*applied(t, onMySQL), one[int](t, db, "SELECT count(*) * 1000 + count(DISTINCT version_id) FROM fencepost_migrations"))
+	require.NoError(t, onMySQL.Check(t.Context(), db))
+}
+
+func TestMarksOfMySQL(t *testing.T) {
+	t.Parallel()
+	for name, mode := range map[string]string{"strict": "STRICT_ALL_TABLES", "not strict": ""} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, dsn := newMySQL(t)
+			db, err := sql.Open("mysql", dsn+"?sql_mode=%27"+mode+"%27")
+			require.NoError(t, err)
+			opened(t, db)
+			require.NoError(t, onMySQL.Up(t.Context(), db))
+			insert := func(resource, number, holder any) error {
+				_, err := db.ExecContext(t.Context(), "INSERT INTO fencepost_marks VALUES (?, ?, ?)", resource, number, holder)
+				return err
+			}
+			for i, resource := range []string{"account/42", "account/42 ", "ACCOUNT/42", "größe", "grosse"} {
+				require.NoError(t, insert(resource, i+1, "a"), "names compare byte by byte")
+			}
+			for _, bad := range [][3]any{
+				{"account/42", 9, "a"}, {"", 1, "a"}, {"x", 0, "a"}, {"x", 1, ""}, {nil, 1, "a"}, {"x", nil, "a"}, {"x", 1, nil},
+				{"x", int64(1_000_000_000_000_000), "a"}, {"x", "nine", "a"},
+				{strings.Repeat("ß", 101), 1, "a"}, {"x", 1, strings.Repeat("ß", 101)}, {strings.Repeat("x", 300), 1, "a"},
+			} {
+				require.Error(t, insert(bad[0], bad[1], bad[2]), "%v", bad)
+			}
+			// hazard G14
+			require.NoError(t, insert("x", "9", "a"))
+			require.Equal(t, 1, one[int](t, db, "SELECT number < 10 FROM fencepost_marks WHERE resource = 'x'"))
+			require.Equal(t, 0, one[int](t, db, "SELECT '9' < '10'"), "the twin: as text")
+		})
+	}
+	t.Run("the twin, as text, takes other names for the same", func(t *testing.T) {
+		t.Parallel()
+		db, _ := newMySQL(t)
+		_, err := db.ExecContext(t.Context(), "CREATE TABLE twin (resource VARCHAR(200) PRIMARY KEY)")
+		require.NoError(t, err)
+		_, err = db.ExecContext(t.Context(), "INSERT INTO twin VALUES ('account/42'), ('groesse')")
+		require.NoError(t, err)
+		for _, other := range []string{"ACCOUNT/42", "account/42 ", "Áccount/42"} {
+			_, err := db.ExecContext(t.Context(), "INSERT INTO twin VALUES (?)", other)
+			require.ErrorContains(t, err, "Duplicate entry")
+		}
+	})
+}
+
+func TestCheckOfMySQLFindsTablesWithoutTransactions(t *testing.T) {
+	t.Parallel()
+	db, _ := newMySQL(t)
+	require.NoError(t, onMySQL.Up(t.Context(), db))
+	for _, statement := range []string{"ALTER TABLE fencepost_marks ENGINE = MyISAM", "DROP TABLE fencepost_floor"} {
+		_, err := db.ExecContext(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	err := onMySQL.Check(t.Context(), db)
+	require.ErrorContains(t, err, "ALTER TABLE fencepost_marks ENGINE = InnoDB")
+	require.ErrorContains(t, err, "table fencepost_floor is not there")
+}
+
+func TestGooseOfAHostOnMySQL(t *testing.T) {
+	t.Parallel()
+	files, err := onMySQL.FS()
+	require.NoError(t, err)
+	db, _ := newMySQL(t)
+	provider, err := goose.NewProvider(goose.DialectMySQL, db, files, goose.WithDisableGlobalRegistry(true))
+	require.NoError(t, err)
+	for range 2 {
+		_, err = provider.Up(t.Context())
+		require.NoError(t, err)
+		require.ErrorIs(t, onMySQL.Up(t.Context(), db), migrations.ErrUnversioned)
+		require.NoError(t, onMySQL.Check(t.Context(), db))
+		_, err = provider.DownTo(t.Context(), 0)
+		require.NoError(t, err)
+	}
+}
