@@ -3,6 +3,7 @@ package sqlguard
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -56,13 +57,17 @@ const claimed = -1
 // milliseconds a raise waits for older writers.
 func (c *call) by(sql string, wait int32) *call {
 	c.admit = admission{sql: sql, read: execute}
-	if c.DangerouslyObserve {
+	idle := c.bound()
+	switch {
+	case c.DangerouslyObserve:
 		c.admit = admission{sql: c.stmts.observe, read: c.observe}
+	case sql == c.stmts.admitBounded && idle == 0:
+		c.admit.sql = c.stmts.admit
 	}
 	c.admit.args = func(tok token.Token) []any {
 		args := []any{tok.Resource, tok.Number, tok.Holder, wait}
 		if c.admit.sql == c.stmts.admitBounded {
-			args = append(args, c.bound())
+			args = append(args, strconv.Itoa(int(idle))+"ms")
 		}
 		return args
 	}

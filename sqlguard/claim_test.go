@@ -67,7 +67,7 @@ func TestClaimBeforeTheSnapshot(t *testing.T) {
 	t.Run("a stale token is told so at the claim", func(t *testing.T) {
 		t.Parallel()
 		e := newEnv(t)
-		e.mutate("admit_slow", "n IS NULL OR n < t THEN", "current_setting('transaction_isolation') <> 'read committed' THEN")
+		e.mutate("admit_slow", "n < t OR o IS NULL AND (t > 0 AND t < n) IS NOT TRUE THEN", "current_setting('transaction_isolation') <> 'read committed' THEN")
 		e.exec("INSERT INTO marks VALUES ('account/42', 34, 'h34')")
 		err := e.at(pgx.Serializable).Update(e.ctx(33), resource, func(pgx.Tx) error { panic("fn ran") })
 		require.Equal(t, []error{guard.ErrStale}, outcomes(err))

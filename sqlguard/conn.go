@@ -21,11 +21,14 @@ type Conn struct {
 }
 
 // On returns a Conn for resource, whose token each statement's context must
-// carry. BEGIN, the admission, the statement and COMMIT are one packet: the
+// carry. The admission and the statement are one packet and one transaction: the
 // statement runs only where the token was admitted, and the error is nil only
-// where the COMMIT has succeeded. Errors are as those of [Guard.Update]; the
-// statement's own are pgx's, unchanged. Read-modify-write over two statements
-// is safe only under a token that was claimed: see [Guard.Admit].
+// where the transaction was committed. That of a single query or change of rows
+// is the packet's own; BEGIN and COMMIT are sent around everything else, in the
+// simple protocol, and where Tx has options. Errors are as those of
+// [Guard.Update]; the statement's own are pgx's, unchanged. Read-modify-write
+// over two statements is safe only under a token that was claimed: see
+// [Guard.Admit].
 //
 // The caller's end of ctx cuts the packet off ([guard.ErrUnknown]). The loss of
 // the lease does not; it leaves the packet 30 s more.
@@ -35,7 +38,9 @@ type Conn struct {
 // nothing applied. In the simple protocol, which alone lets several statements
 // into one string, a COMMIT among them would end the admission: don't. pgx's
 // option arguments ([pgx.QueryExecMode] and the like) are refused, since a
-// batch has none; a [pgx.QueryRewriter] such as [pgx.NamedArgs] works.
+// batch has none; a [pgx.QueryRewriter] such as [pgx.NamedArgs] works. The
+// name of a prepared statement works too; that of a CALL must not read like a
+// query, "UPDATE a = 1" say.
 //
 // Where DB is a pgx.Tx, admission and statement are one packet of that
 // transaction, and an error leaves it aborted. See [Guard.Join] for the rest.
@@ -69,13 +74,17 @@ func (c Conn) CopyFrom(ctx context.Context, table pgx.Identifier, columns []stri
 }
 
 func (c Conn) run(ctx context.Context, sql string, args []any) (*flight, error) {
+	if err := refuseEnd(sql); err != nil {
+		return nil, err
+	}
 	if err := refuseOptions(args); err != nil {
 		return nil, err
 	}
-	return c.send(ctx, []*pgx.QueuedQuery{{SQL: sql, Arguments: args}})
+	body := []*pgx.QueuedQuery{{SQL: sql, Arguments: args}}
+	return c.send(ctx, packet{body: body, bare: isBare(c.guard.Tx, sql, args)})
 }
 
-func (c Conn) send(ctx context.Context, body []*pgx.QueuedQuery) (*flight, error) {
+func (c Conn) send(ctx context.Context, p packet) (*flight, error) {
 	g := c.guard
 	if g.Tx.AccessMode == pgx.ReadOnly {
 		return nil, errReadOnly
@@ -84,13 +93,13 @@ func (c Conn) send(ctx context.Context, body []*pgx.QueuedQuery) (*flight, error
 	if err != nil {
 		return nil, err
 	}
-	p := packet{begin: &g.Tx, body: body, commit: commitSQL}
+	p.begin, p.commit = &g.Tx, commitSQL
 	if g.Tx.CommitQuery != "" {
 		p.commit = g.Tx.CommitQuery
 	}
 	wait := int32(claimed)
 	if _, ok := transaction(g.DB); ok {
-		p.begin, p.commit, wait = nil, "", one.bound()
+		p.begin, p.commit, p.bare, wait = nil, "", false, one.bound()
 	}
 	return one.by(one.stmts.admit, wait).fly(ctx, p)
 }

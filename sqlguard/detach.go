@@ -36,24 +36,39 @@ func steady(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Done() == nil {
 		return ctx, func() {}
 	}
-	inner, release := context.WithoutCancel(ctx), context.CancelFunc(func() {})
-	deadline, dated := ctx.Deadline()
-	if dated {
-		inner, release = context.WithDeadline(inner, deadline)
-	}
-	inner, cancel := context.WithCancelCause(inner)
+	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		cause := context.Cause(ctx)
-		switch {
-		case dated && ctx.Err() == context.DeadlineExceeded: // inner's own says so too, as a deadline
-		case leaseOver(cause):
-			timer := time.AfterFunc(grace, func() { cancel(cause) })
-			context.AfterFunc(inner, func() { timer.Stop() })
-		default:
+		cause, wait := context.Cause(ctx), grace
+		if !leaseOver(cause) {
 			cancel(cause)
+			return
 		}
+		if deadline, dated := ctx.Deadline(); dated && time.Until(deadline) < wait {
+			cause, wait = context.DeadlineExceeded, time.Until(deadline)
+		}
+		timer := time.AfterFunc(wait, func() { cancel(cause) })
+		context.AfterFunc(inner, func() { timer.Stop() })
 	})
-	return inner, func() { stop(); cancel(nil); release() }
+	return packetContext{inner, ctx}, func() { stop(); cancel(nil) }
+}
+
+// packetContext is the caller's context but for its end. It has the caller's
+// deadline, for whoever asks, and no timer of its own for it: the caller's has one.
+type packetContext struct {
+	context.Context
+	caller context.Context
+}
+
+func (c packetContext) Deadline() (time.Time, bool) { return c.caller.Deadline() }
+
+func (c packetContext) Err() error {
+	err := c.Context.Err()
+	for _, why := range []error{c.caller.Err(), context.Cause(c.Context)} {
+		if err != nil && errors.Is(why, context.DeadlineExceeded) {
+			return context.DeadlineExceeded
+		}
+	}
+	return err
 }
 
 func leaseOver(cause error) bool {

@@ -6,7 +6,8 @@
 // resource, in the write's own transaction, and raises the mark:
 //
 //	Update    BEGIN·admit ▶ fn(tx) ▶ COMMIT        read-modify-write in a closure
-//	On        BEGIN·admit·statement·COMMIT         each statement, for sqlc and repositories
+//	On        admit·statement                      each statement, for sqlc and repositories
+//	Table     statement, if the row's mark admits  rows that carry their own mark
 //	Join      admit                                in a transaction that is open already
 //	Admit     BEGIN·admit·COMMIT                   a claim, for token.Locker
 //	Mint      BEGIN·mint·COMMIT                    a number, for locks that have none
@@ -47,5 +48,6 @@
 // # Where next
 //
 // [Guard.Update] for the outcomes, [Guard.On] for code that sqlc generated,
-// [Mint] for locks of your own, package token for where tokens come from.
+// [Table] for rows with a mark of their own, [Mint] for locks of your own,
+// package token for where tokens come from.
 package sqlguard

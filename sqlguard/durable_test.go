@@ -66,6 +66,13 @@ func TestAdmitIsDurable(t *testing.T) {
 			return tok.Number
 		})
 		require.Equal(t, want, left, "Mint, round %d", round)
+		want, left = raised("raised before", func(conn *pgx.Conn) int64 {
+			_, err := conn.Exec(t.Context(), "SELECT fencepost.admit('raised before', $1, 'h')", 33+round)
+			require.NoError(t, err)
+			require.NoError(t, (&sqlguard.Guard{DB: conn}).Admit(t.Context(), token.Token{Resource: "raised before", Number: 33 + round, Holder: "h"}))
+			return 33 + round
+		})
+		require.Equal(t, want, left, "Admit of a mark that was raised asynchronously, round %d", round)
 		if mark("plain") < 101+2*round {
 			lost++
 		}

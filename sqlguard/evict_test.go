@@ -137,6 +137,100 @@ func TestPausedHolderIsEvicted(t *testing.T) {
 	})
 }
 
+// A holder that raises the mark in a transaction of its own keeps others waiting
+// who cannot see to which number.
+//
+// hazard G8
+func TestPausedRaiserIsEvicted(t *testing.T) {
+	t.Parallel()
+	newest := token.Token{Resource: resource, Number: token.MaxNumber, Holder: "newest"}
+	for name := range pauses(nil) {
+		for _, raise := range []string{"Join", "Mint"} {
+			run := func(t *testing.T, mutate bool) error {
+				t.Parallel()
+				e := newEnv(t)
+				if mutate {
+					e.mutate("lock_number", "pg_try_advisory_xact_lock_shared(", "0 = abs(")
+				}
+				unbounded := e.with(func(g *sqlguard.Guard) { g.Idle = -1 })
+				raises := map[string]func(ctx context.Context, tx pgx.Tx) error{
+					"Join": func(ctx context.Context, tx pgx.Tx) error { return unbounded.Join(ctx, tx, resource) },
+					"Mint": func(ctx context.Context, tx pgx.Tx) error {
+						_, err := unbounded.Mint(ctx, tx, resource, "A")
+						return err
+					},
+				}
+				begun, over := make(chan struct{}), make(chan struct{})
+				wake := sync.OnceFunc(func() { close(over) })
+				defer wake()
+				ctx, cancel := context.WithCancel(e.ctx(33))
+				defer cancel()
+				late := async(func() error {
+					return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
+						if err := raises[raise](ctx, tx); err != nil {
+							return err
+						}
+						return pauses(e)[name](ctx, tx, begun, over)
+					})
+				})
+				<-begun
+				waiting, giveUp := context.WithTimeout(e.bounded(), ceiling)
+				if mutate {
+					waiting, giveUp = context.WithTimeout(e.bounded(), 5*short)
+				}
+				defer giveUp()
+				err := e.with(func(g *sqlguard.Guard) { g.Idle = short }).Admit(waiting, newest)
+				if mutate {
+					cancel()
+				}
+				wake()
+				require.Error(t, await(t, late))
+				require.NotEqual(t, "A", e.writer())
+				return err
+			}
+			t.Run("by a newer one, after its "+raise+", when it is "+name, func(t *testing.T) { require.NoError(t, run(t, false)) })
+			if raise == "Join" {
+				t.Run("not where it does not say to which number, when it is "+name, func(t *testing.T) {
+					require.ErrorIs(t, run(t, true), context.DeadlineExceeded, "the twin must wait")
+				})
+			}
+		}
+	}
+	t.Run("not by an older one", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		e.admitted(33)
+		tx := e.open(pgx.TxOptions{})
+		require.NoError(t, e.guard.Join(e.ctx(35), tx, resource))
+		waiting, giveUp := context.WithTimeout(e.bounded(), 3*short)
+		defer giveUp()
+		err := e.with(func(g *sqlguard.Guard) { g.Idle = short }).Admit(waiting, token.Token{Resource: resource, Number: 34, Holder: "h34"})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NoError(t, tx.Commit(t.Context()))
+		require.Equal(t, "35 h35", e.mark(resource))
+	})
+}
+
+// hazard G8
+func TestReaderWhoStopsIsEvicted(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.admitted(33)
+	pool, _ := wired(t, 1)
+	rows, err := e.with(func(g *sqlguard.Guard) { g.DB = pool }).On(resource).Query(e.ctx(33), "SELECT repeat('x', 1000) FROM generate_series(1, 1000000)")
+	require.NoError(t, err)
+	defer rows.Close()
+	require.True(t, rows.Next())
+	newest := token.Token{Resource: resource, Number: 34, Holder: "h34"}
+	waiting, giveUp := context.WithTimeout(e.bounded(), 5*short)
+	defer giveUp()
+	require.ErrorIs(t, e.with(func(g *sqlguard.Guard) { g.Idle = -1 }).Admit(waiting, newest), context.DeadlineExceeded, "the twin must wait")
+	require.NoError(t, e.with(func(g *sqlguard.Guard) { g.Idle = short }).Admit(e.bounded(), newest))
+	for rows.Next() {
+	}
+	require.Error(t, rows.Err())
+}
+
 // successor is what can wait for older writers.
 func successor(e *env, g *sqlguard.Guard) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{

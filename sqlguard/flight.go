@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/point"
@@ -15,46 +15,20 @@ import (
 
 // flight is a packet that was sent and whose answers are being read.
 type flight struct {
-	call    *call
-	caller  context.Context
-	batch   *pgx.Batch
-	results pgx.BatchResults
-	tx      pgx.Tx    // nil inside the caller's transaction
-	conn    *pgx.Conn // nil where nothing was sent
-	sent    time.Time
-	begun   bool
-	commits bool
-	wrote   bool // more than marks
-	land    context.CancelFunc
-}
-
-// end reads the answer to the COMMIT, after the body's have been read, and
-// gives the connection back. Only the answer to the COMMIT proves a write: a
-// deferred constraint, say, fails there. err is the body's, nil for none.
-func (f *flight) end(err error) error {
-	if err != nil {
-		return f.fail(err)
-	}
-	var tag pgconn.CommandTag
-	if f.commits {
-		if tag, err = f.results.Exec(); err != nil {
-			return f.fail(err)
-		}
-	}
-	if tag.String() == "ROLLBACK" {
-		return f.fail(pgx.ErrTxCommitRollback)
-	}
-	// What happens to the connection behind a COMMIT changes nothing any more.
-	if err = f.results.Close(); err != nil && tag.String() != "COMMIT" {
-		return f.fail(err)
-	}
-	f.release()
-	if f.wrote {
-		f.call.at(f.caller, point.Applied)
-	} else {
-		f.call.at(f.caller, point.Undone)
-	}
-	return nil
+	call     *call
+	caller   context.Context
+	batch    *pgx.Batch
+	results  pgx.BatchResults
+	tx       pgx.Tx        // nil inside the caller's transaction, and where bare
+	conn     *pgx.Conn     // nil where there was none to be had
+	borrowed *pgxpool.Conn // where bare, of a pool
+	sent     time.Time
+	begun    bool // something was answered
+	commits  bool
+	bare     bool // without BEGIN and COMMIT
+	ending   bool // and the commit's answer is all that is missing
+	wrote    bool // more than marks
+	land     context.CancelFunc
 }
 
 // fail gives everything back and returns err with its outcome.
@@ -74,7 +48,14 @@ func (f *flight) drop(err error) (unknown bool) {
 		// each time, and the server with it.
 		f.batch.QueuedQueries = nil
 	}
-	_ = f.results.Close() // it follows from err
+	if f.results != nil {
+		_ = f.results.Close() // it follows from err
+	}
+	if f.conn != nil && errors.Is(err, errPanicked) && f.conn.PgConn().IsBusy() {
+		// pgx was putting the packet together, and will not let go of it. The
+		// pool throws such a connection away, but would say goodbye first.
+		_ = f.conn.PgConn().Conn().Close()
+	}
 	unknown = f.unknown(err)
 	f.release()
 	if unknown {
@@ -86,17 +67,23 @@ func (f *flight) drop(err error) (unknown bool) {
 }
 
 func (f *flight) unknown(err error) bool {
-	if !f.commits || f.conn == nil || errors.As(err, new(pgx.ErrPreprocessingBatch)) || !severed(err) {
+	if !f.commits || f.conn == nil || errors.As(err, new(pgx.ErrPreprocessingBatch)) {
 		return false
 	}
-	// Before the BEGIN was answered, an error on a connection that is still
-	// good is pgx's own: an argument that cannot be encoded, say.
+	if !severed(err) && !(f.ending && interrupted(err)) {
+		return false
+	}
+	// Before anything was answered, an error on a connection that is still good
+	// is pgx's own: an argument that cannot be encoded, say.
 	return f.begun || f.conn.IsClosed()
 }
 
 func (f *flight) release() {
 	if f.tx != nil {
 		rollback(f.caller, f.tx)
+	}
+	if f.borrowed != nil {
+		f.borrowed.Release()
 	}
 	f.land()
 }

@@ -41,9 +41,7 @@ type Guard struct {
 	// Where the role may not do that, it waits on until its context ends.
 	// Inside a pgx.Tx it ends nobody's session, since that takes a second
 	// connection: the error is [guard.ErrRetryable]. A token that was claimed
-	// before (see [Guard.Admit]) never waits there. And whoever raises the mark
-	// there, with Join or Mint, is not ended for it before the commit: it may
-	// be the newest of all.
+	// before (see [Guard.Admit]) never waits there.
 	Idle time.Duration
 	// DangerouslyObserve judges every token and refuses none. What would have
 	// been refused goes to Observer, and the write goes on unguarded, as it

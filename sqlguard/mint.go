@@ -17,8 +17,10 @@ func Mint(ctx context.Context, db DB, resource, holder string) (token.Token, err
 // its holders. Call it right after the lock was acquired: its number is above
 // the mark, and the mark is raised to it. Whoever minted last is the writer from
 // then on, however slow it was, and what it reads after Mint is safe to write
-// back. holder names this one acquisition: two must never share it. Neither
-// may be longer than a token allows: [token.ErrInvalid].
+// back. Rows of a [Table] have marks of their own, of which Mint does not know:
+// [Table.Claim] comes right behind it. holder names this one acquisition: two
+// must never share it. Neither may be longer than a token allows:
+// [token.ErrInvalid].
 //
 // On a pool or a connection it is one durable transaction of its own, one
 // packet, and waits for older writers as [Guard.Idle] says, g's DB and Tx

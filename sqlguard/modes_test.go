@@ -14,6 +14,11 @@ import (
 
 // doors are all ways through a guard, as one call each that writes the name.
 func doors(e *env, g *sqlguard.Guard) map[string]func(ctx context.Context, writer string) error {
+	return doorsTo(e, g, resource)
+}
+
+// doorsTo are those of another resource, which write to account 42 all the same.
+func doorsTo(e *env, g *sqlguard.Guard, resource string) map[string]func(ctx context.Context, writer string) error {
 	set := e.sql("UPDATE accounts SET writer = $1 WHERE id = 42")
 	return map[string]func(ctx context.Context, writer string) error{
 		"Update": func(ctx context.Context, writer string) error {

@@ -48,7 +48,7 @@ func (v *verdict) Unwrap() []error { return []error{v.outcome, v.err} }
 
 // hasOutcome finds the verdict of a guarded write inside a guarded write.
 func hasOutcome(err error) bool {
-	for _, outcome := range []error{guard.ErrStale, guard.ErrRetryable, guard.ErrUnknown, guard.ErrEvicted, guard.ErrClaimFirst} {
+	for _, outcome := range []error{guard.ErrStale, guard.ErrRetryable, guard.ErrUnknown, guard.ErrEvicted, guard.ErrClaimFirst, guard.ErrNoRow} {
 		if errors.Is(err, outcome) {
 			return true
 		}

@@ -17,7 +17,7 @@ import (
 
 // outcomes lists the sentinels that are found in err: at most one ever is.
 func outcomes(err error) (found []error) {
-	for _, outcome := range []error{guard.ErrStale, guard.ErrRetryable, guard.ErrUnknown, guard.ErrEvicted, guard.ErrClaimFirst} {
+	for _, outcome := range []error{guard.ErrStale, guard.ErrRetryable, guard.ErrUnknown, guard.ErrEvicted, guard.ErrClaimFirst, guard.ErrNoRow} {
 		if errors.Is(err, outcome) {
 			found = append(found, outcome)
 		}

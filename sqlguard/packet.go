@@ -14,13 +14,12 @@ import (
 //	BEGIN · the admissions · the body · COMMIT
 //
 // A refused admission raises an error, behind which the server passes over
-// everything up to the end of the packet: the body never runs. The BEGIN is a
-// real one, because in the implicit transaction of a packet a CALL or DO may
-// COMMIT, and would go on without the admission.
+// everything up to the end of the packet: the body never runs.
 type packet struct {
 	begin  *pgx.TxOptions // nil inside the caller's transaction
 	body   []*pgx.QueuedQuery
 	commit string // empty where the transaction goes on
+	bare   bool   // it may go without BEGIN and COMMIT: see bare.go
 }
 
 // send sends the packet and reads the answers up to the body's. Where the
@@ -32,7 +31,11 @@ func (c *call) send(ctx context.Context, p packet) (*flight, error) {
 	if p.begin != nil || len(p.body) == 0 { // what is not the caller's own
 		ctx = point.Within(ctx, c)
 	}
-	if p.begin != nil {
+	db, err := c.db, error(nil)
+	if p.bare {
+		db, err = f.borrow(ctx, db)
+	}
+	if p.begin != nil && !f.bare {
 		f.batch.BeginTx(*p.begin)
 	}
 	for _, tok := range c.toks {
@@ -43,18 +46,22 @@ func (c *call) send(ctx context.Context, p packet) (*flight, error) {
 		// on, and the next attempt may be on another. Callbacks are ours to run.
 		f.batch.Queue(q.SQL, q.Arguments...)
 	}
-	if f.commits {
+	if f.commits && !f.bare {
 		f.batch.Queue(p.commit)
 	}
-	f.results = c.db.SendBatch(ctx, f.batch) // having waited for a connection
-	f.sent = time.Now()
 	panicked := true
 	defer func() {
-		if panicked { // the observer: its connection must not be lost with it
+		if panicked { // an argument's own method, or the observer: the connection must not be lost with it
 			f.drop(errPanicked)
 		}
 	}()
-	err := c.answers(f, p.begin != nil)
+	if err != nil {
+		f.results = pgx.FailedBatchResults(f.batch, err)
+	} else {
+		f.results = db.SendBatch(ctx, f.batch) // having waited for a connection
+	}
+	f.sent = time.Now()
+	err = c.answers(f, p.begin != nil && !f.bare)
 	panicked = false
 	return f, err
 }
@@ -74,6 +81,7 @@ func (c *call) answers(f *flight, begun bool) error {
 		if err := c.admit.read(f.caller, f.results, tok); err != nil {
 			return c.refused(f, tok, err)
 		}
+		f.begun = true
 	}
 	return nil
 }

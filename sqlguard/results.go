@@ -27,7 +27,12 @@ func (c Conn) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	if pgx.FailedBatchResults(b, errBatchBegins).Tx() != nil {
 		return pgx.FailedBatchResults(b, errBatchBegins)
 	}
-	f, err := c.send(ctx, b.QueuedQueries)
+	for _, q := range b.QueuedQueries {
+		if err := refuseEnd(q.SQL); err != nil {
+			return pgx.FailedBatchResults(b, err)
+		}
+	}
+	f, err := c.send(ctx, packet{body: b.QueuedQueries})
 	if err != nil {
 		return pgx.FailedBatchResults(b, err)
 	}

@@ -11,9 +11,9 @@ import (
 )
 
 // Query runs a statement that returns rows. They must be closed, which reading
-// them to their end does. The COMMIT is read when they are closed: only then
-// does Err say what became of the statement. Unlike COMMIT's, an error while
-// scanning leaves that open ([guard.ErrUnknown]): the statement was most
+// them to their end does. The commit's answer is read when they are closed: only
+// then does Err say what became of the statement. Unlike that one, an error while
+// scanning leaves it open ([guard.ErrUnknown]): the statement was most
 // likely applied, as it would be without a guard.
 func (c Conn) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	f, err := c.run(ctx, sql, args)
@@ -24,6 +24,7 @@ func (c Conn) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, err
 	if err != nil {
 		return failedRows(f.end(err))
 	}
+	f.begun = true
 	return &rows{Rows: inner, flight: f}, nil
 }
 

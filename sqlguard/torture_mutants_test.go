@@ -17,16 +17,19 @@ func TestTortureCatchesMutants(t *testing.T) {
 	}
 	for name, changes := range map[string][]change{
 		"no lock": {
-			{"admit", []string{"pg_advisory_xact_lock_shared(", "abs("}},
+			{"admit", []string{"pg_catalog.pg_try_advisory_xact_lock_shared(", "0 <> abs(", "pg_advisory_xact_lock_shared(", "abs("}},
 			{"admit_slow", []string{"pg_advisory_xact_lock_shared(", "abs("}},
 			{"lock_alone", []string{"pg_advisory_xact_lock(", "abs("}},
 		},
+		"no lock for a look": {
+			{"admit", []string{"pg_catalog.pg_try_advisory_xact_lock_shared(", "0 <> abs("}},
+		},
 		"no holder": {
-			{"admit", []string{" AND m.holder = h", ""}},
+			{"admit", []string{" AND m.holder OPERATOR(pg_catalog.=) h", ""}},
 			{"admit_slow", []string{"n = t AND o = h", "n = t", " OR o IS DISTINCT FROM h", ""}},
 		},
 		"strictly less": {
-			{"admit", []string{"m.holder = h", "false"}},
+			{"admit", []string{"m.holder OPERATOR(pg_catalog.=) h", "false"}},
 			{"admit_slow", []string{"ELSIF n = t AND o = h THEN", "ELSIF n = t AND o = h THEN RAISE EXCEPTION USING ERRCODE = 'ZF001', DETAIL = n || ' ' || o;"}},
 		},
 		"no second read under the shared lock": {

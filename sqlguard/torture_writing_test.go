@@ -31,7 +31,9 @@ type stake struct {
 	tok token.Token
 }
 
-func (w *writing) isFixed() bool { return w.options.IsoLevel != pgx.ReadCommitted }
+func (w *writing) isFixed() bool {
+	return w.options.IsoLevel == pgx.RepeatableRead || w.options.IsoLevel == pgx.Serializable
+}
 
 func (w *writing) String() string {
 	return fmt.Sprintf("write %d, %s %v under %s", w.op, w.name, w.stakes, w.options.IsoLevel)
@@ -47,6 +49,9 @@ func (tt *torture) draw(rng *rand.Rand) *writing {
 		w.name, w.door = "Update", byUpdate
 	case n < 13:
 		w.name, w.door = "On", byOn
+		if !w.isFixed() && rng.IntN(2) == 0 {
+			w.name, w.options = "On, bare", pgx.TxOptions{}
+		}
 	case n < 16:
 		w.name, w.door = "UpdateAll", byUpdate
 		w.stakes = append(w.stakes, tt.stake(rng, (w.stakes[0].id+1)%hot))

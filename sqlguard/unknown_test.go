@@ -27,9 +27,10 @@ type deafAt struct {
 	cut  atomic.Bool
 }
 
+// Write is deaf before it sends: where sending takes long, pgx reads meanwhile.
 func (c *deafAt) Write(b []byte) (int, error) {
 	if c.arm.Load() && bytes.Contains(b, c.word) {
-		defer c.cut.Store(true)
+		c.cut.Store(true)
 	}
 	return c.Conn.Write(b)
 }
@@ -38,7 +39,11 @@ func (c *deafAt) Read(b []byte) (int, error) {
 	if c.cut.Load() {
 		return 0, io.ErrUnexpectedEOF
 	}
-	return c.Conn.Read(b)
+	n, err := c.Conn.Read(b)
+	if c.cut.Load() {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return n, err
 }
 
 // deaf is a pool of one connection that is cut at the word.

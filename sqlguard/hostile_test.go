@@ -1,0 +1,179 @@
+package sqlguard_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/token"
+)
+
+// Each hostile input goes through every door. Names of schemas are in
+// schema_test.go, a caller who has left is in lost_test.go.
+
+// hazard G13
+func TestHostileResourcesThroughEveryDoor(t *testing.T) {
+	t.Parallel()
+	t.Run("the naive way runs what the name says", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		name := "x', 33, 'h33'); UPDATE " + e.schema + ".accounts SET writer = 'injected'; --"
+		_, err := e.pool.Exec(t.Context(), "SELECT "+e.schema+".admit('"+name+"', 33, 'h33')")
+		require.NoError(t, err)
+		require.Equal(t, "injected", e.writer(), "the twin must be injected")
+	})
+	long := strings.Repeat("é", 100) // 200 bytes, the most there may be
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol} {
+		for _, name := range []string{`x', 33, 'h33'); DROP TABLE accounts; --`, `\'; --`, "$1", "@writer", "%s", "größe/🙂 \u200b", `"`, long} {
+			t.Run(fmt.Sprintf("%.40q in mode %s", name, mode), func(t *testing.T) {
+				t.Parallel()
+				e := newEnv(t)
+				pool, _ := wired(t, 1, inMode(mode))
+				of := func(number int64) context.Context {
+					return token.NewContext(e.bounded(), token.Token{Resource: name, Number: number, Holder: name})
+				}
+				for door, write := range doorsTo(e, e.with(func(g *sqlguard.Guard) { g.DB = pool }), name) {
+					e.exec("DELETE FROM marks")
+					require.NoError(t, write(of(34), name), door)
+					require.Equal(t, name, e.writer(), door)
+					require.Equal(t, "34 "+name, e.mark(name), door)
+					require.ErrorIs(t, write(of(33), "stale"), guard.ErrStale, door)
+					require.Equal(t, name, e.writer(), door)
+				}
+				require.Equal(t, 1, query[int](e, "SELECT count(*) FROM marks"))
+				_, err := e.guard.Mint(t.Context(), pool, name, name)
+				require.NoError(t, err)
+			})
+		}
+	}
+}
+
+func TestWhatIsNoTokenThroughEveryDoor(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.admitted(33)
+	var toks []token.Token
+	for _, name := range []string{"", strings.Repeat("x", 201), strings.Repeat("x", 1<<20), "a\nb", "a\x00", "a\x7f", "\u0085", "\xff", "a\tb"} {
+		toks = append(toks, token.Token{Resource: name, Number: 34, Holder: "h34"}, token.Token{Resource: resource, Number: 34, Holder: name})
+	}
+	for _, number := range []int64{0, -1, token.MaxNumber + 1, math.MaxInt64, math.MinInt64} {
+		toks = append(toks, token.Token{Resource: resource, Number: number, Holder: "h34"})
+	}
+	observing := e.with(func(g *sqlguard.Guard) { g.DangerouslyObserve = true })
+	for _, tok := range toks {
+		ctx := token.NewContext(e.bounded(), tok)
+		what := fmt.Sprintf("%.20q %d %.20q", tok.Resource, tok.Number, tok.Holder)
+		for door, write := range doorsTo(e, e.guard, tok.Resource) {
+			err := write(ctx, "nobody")
+			require.ErrorIs(t, err, token.ErrInvalid, "%s: %s", door, what)
+			require.Empty(t, outcomes(err), "%s: %s", door, what)
+		}
+		require.ErrorIs(t, e.guard.Admit(ctx, tok), token.ErrInvalid, what)
+		require.NoError(t, observing.Admit(ctx, tok), what)
+		if tok.Number == 34 { // Mint makes its own
+			_, err := e.guard.Mint(ctx, e.pool, tok.Resource, tok.Holder)
+			require.ErrorIs(t, err, token.ErrInvalid, what)
+		}
+	}
+	require.Empty(t, e.writer())
+	require.Equal(t, 1, query[int](e, "SELECT count(*) FROM marks"))
+	require.Equal(t, "33 h33", e.mark(resource))
+}
+
+func TestTheLastNumberThroughEveryDoor(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	for door, write := range doors(e, e.guard) {
+		e.exec("DELETE FROM marks")
+		require.NoError(t, write(e.as(token.MaxNumber-1, "b"), "last but one"), door)
+		require.NoError(t, write(e.as(token.MaxNumber, "c"), "last"), door)
+		require.NoError(t, write(e.as(token.MaxNumber, "c"), "last again"), door)
+		require.ErrorIs(t, write(e.as(token.MaxNumber, "d"), "impostor"), guard.ErrCollision, door)
+		require.ErrorIs(t, write(e.as(token.MaxNumber-1, "b"), "late"), guard.ErrStale, door)
+		require.Equal(t, "last again", e.writer(), door)
+	}
+	_, err := e.guard.Mint(t.Context(), e.pool, resource, "e")
+	require.Equal(t, "ZF005", outcomeCode(err), "%v", err)
+	require.Empty(t, outcomes(err))
+	require.Equal(t, fmt.Sprintf("%d c", token.MaxNumber), e.mark(resource))
+}
+
+// Where there is nothing to send over, or no time to, it is an ordinary error.
+func TestNowhereToSendThroughEveryDoor(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		db   func(t *testing.T, e *env) sqlguard.DB
+		says string
+	}{
+		"a closed pool": {func(t *testing.T, _ *env) sqlguard.DB {
+			pool, _ := wired(t, 1)
+			pool.Close()
+			return pool
+		}, "closed pool"},
+		"a closed connection": {func(t *testing.T, e *env) sqlguard.DB {
+			conn, err := pgx.ConnectConfig(t.Context(), e.pool.Config().ConnConfig)
+			require.NoError(t, err)
+			require.NoError(t, conn.Close(t.Context()))
+			return conn
+		}, "conn closed"},
+		"a pool's connection that has broken": {func(t *testing.T, _ *env) sqlguard.DB {
+			pool, _ := wired(t, 1)
+			conn, err := pool.Acquire(t.Context())
+			require.NoError(t, err)
+			t.Cleanup(conn.Release)
+			require.NoError(t, conn.Conn().Close(t.Context()))
+			return conn
+		}, "conn closed"},
+		"a pool that gets no connection": {func(t *testing.T, _ *env) sqlguard.DB {
+			pool, arm := deaf(t, "x", pgx.QueryExecModeExec)
+			arm.Store(true)
+			return pool
+		}, "nobody there"},
+		"a pool whose connections are all in use": {func(t *testing.T, _ *env) sqlguard.DB {
+			pool, _ := wired(t, 1)
+			conn, err := pool.Acquire(t.Context())
+			require.NoError(t, err)
+			t.Cleanup(conn.Release)
+			return pool
+		}, "context deadline exceeded"},
+		"a transaction that is over": {func(t *testing.T, e *env) sqlguard.DB {
+			tx := e.open(pgx.TxOptions{})
+			require.NoError(t, tx.Rollback(t.Context()))
+			return tx
+		}, "tx is closed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			e.admitted(33)
+			db := c.db(t, e)
+			for door, write := range doors(e, e.with(func(g *sqlguard.Guard) { g.DB = db })) {
+				ctx, cancel := context.WithTimeout(e.ctx(33), 50*time.Millisecond)
+				err := write(ctx, "x")
+				cancel()
+				if door == "Admit, then write" && name == "a transaction that is over" {
+					require.ErrorContains(t, err, "use Join")
+				} else {
+					require.ErrorContains(t, err, c.says, door)
+				}
+				require.Empty(t, outcomes(err), "%s: %v", door, err)
+				require.NotErrorIs(t, err, guard.ErrStale, door)
+			}
+			ctx, cancel := context.WithTimeout(e.bounded(), 50*time.Millisecond)
+			defer cancel()
+			_, err := e.guard.Mint(ctx, db, resource, "m")
+			require.ErrorContains(t, err, c.says)
+			require.Empty(t, outcomes(err))
+			require.Empty(t, e.writer())
+			require.Equal(t, "33 h33", e.mark(resource))
+		})
+	}
+}
