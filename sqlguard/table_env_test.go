@@ -1,0 +1,139 @@
+package sqlguard_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/token"
+)
+
+// rowsEnv is an env whose accounts carry their own mark, of #1 at first.
+type rowsEnv struct {
+	*env
+	accounts *sqlguard.Table
+}
+
+func newRows(t testing.TB) rowsEnv {
+	t.Helper()
+	e := newEnv(t)
+	e.exec("SELECT " + e.schema + ".add_mark_columns('accounts'::text::regclass)")
+	e.exec("UPDATE accounts SET last_token = 1, last_holder = 'h1'")
+	return rowsEnv{e, e.table(e.guard)}
+}
+
+func (e *env) table(g *sqlguard.Guard) *sqlguard.Table {
+	return &sqlguard.Table{Guard: g, Name: pgx.Identifier{e.schema, "accounts"}, Prefix: "account/"}
+}
+
+// row is the mark that account 42 carries.
+func (e *env) row() string {
+	e.t.Helper()
+	return query[string](e, "SELECT coalesce((SELECT last_token || ' ' || last_holder FROM accounts WHERE id = 42), 'gone')")
+}
+
+// claimed lets tokens of account 42 raise the row's mark, in order.
+func (e rowsEnv) claimed(numbers ...int64) {
+	e.t.Helper()
+	for _, n := range numbers {
+		require.NoError(e.t, e.accounts.Claim(e.bounded(), tokenOf(n)))
+	}
+}
+
+// tokenOf is the token that ctx(number) carries.
+func tokenOf(number int64) token.Token {
+	return token.Token{Resource: resource, Number: number, Holder: fmt.Sprintf("h%d", number)}
+}
+
+// querier is what hand-written statements are run on.
+type querier interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// wrapper is a DB of which a Guard knows nothing but SendBatch.
+type wrapper struct{ *pgx.Conn }
+
+// rowDoors are the ways to write account 42 through a table. Each leaves a name
+// there.
+func rowDoors(e *env, accounts *sqlguard.Table) map[string]func(ctx context.Context, writer string) error {
+	protected := *accounts
+	protected.Protected = true
+	set := func(writer string) sqlguard.Set { return sqlguard.Set{{"writer", writer}} }
+	return map[string]func(ctx context.Context, writer string) error{
+		"Update": func(ctx context.Context, writer string) error { return accounts.Update(ctx, 42, set(writer)) },
+		"Upsert": func(ctx context.Context, writer string) error { return accounts.Upsert(ctx, 42, set(writer)) },
+		"Update, protected": func(ctx context.Context, writer string) error {
+			return protected.Update(ctx, 42, set(writer))
+		},
+		"Delete, then Insert": func(ctx context.Context, writer string) error {
+			if err := accounts.Delete(ctx, 42); err != nil {
+				return err
+			}
+			return accounts.Insert(ctx, 42, set(writer))
+		},
+		"Claim, then Update": func(ctx context.Context, writer string) error {
+			tok, err := token.FromContext(ctx, resource)
+			if err != nil {
+				return err
+			}
+			if err := accounts.Claim(ctx, tok); err != nil {
+				return err
+			}
+			return accounts.Update(ctx, 42, set(writer))
+		},
+		"Fence": func(ctx context.Context, writer string) error {
+			own, err := accounts.Fence(ctx, 42)
+			if err != nil {
+				return err
+			}
+			tag, err := accounts.Guard.DB.(querier).Exec(ctx, e.sql("UPDATE accounts AS a SET writer = $5, "+own.Set("a", 1)+" WHERE "+own.Where("a", 1)), append(own.Args(), writer)...)
+			if err == nil && tag.RowsAffected() == 0 {
+				err = accounts.Explain(ctx, 42)
+			}
+			return err
+		},
+		"Fence, by name": func(ctx context.Context, writer string) error {
+			own, err := accounts.Fence(ctx, 42)
+			if err != nil {
+				return err
+			}
+			args := own.NamedArgs()
+			args["writer"] = writer
+			tag, err := accounts.Guard.DB.(querier).Exec(ctx, e.sql("UPDATE accounts SET writer = @writer, "+own.Set("", sqlguard.ByName)+" WHERE "+own.Where("", sqlguard.ByName)), args)
+			if err == nil && tag.RowsAffected() == 0 {
+				err = accounts.Explain(ctx, 42)
+			}
+			return err
+		},
+	}
+}
+
+// throughRow tries a door as through does, with marks in the row.
+func throughRow(t *testing.T, e *env, door func(context.Context, string) error) {
+	t.Helper()
+	e.exec("DELETE FROM marks")
+	e.exec("DELETE FROM accounts WHERE id = 42")
+	e.exec("INSERT INTO accounts (id, last_token, last_holder) VALUES (42, 1, 'h1')")
+	ctx := e.ctx(33)
+	require.NoError(t, door(ctx, "33"))
+	require.NoError(t, door(ctx, "33 again"))
+	require.Equal(t, "33 again", e.writer())
+	require.Equal(t, "33 h33", e.row())
+	require.NoError(t, door(e.ctx(34), "34"))
+	err := door(ctx, "late")
+	require.ErrorIs(t, err, guard.ErrStale)
+	require.Equal(t, []error{guard.ErrStale}, outcomes(err))
+	var stale *guard.StaleError
+	require.ErrorAs(t, err, &stale)
+	require.Equal(t, &guard.StaleError{Token: tokenOf(33), Mark: guard.Mark{Number: 34, Holder: "h34"}}, stale)
+	require.ErrorIs(t, door(e.as(34, "impostor"), "impostor"), guard.ErrCollision) // hazard G4
+	require.ErrorIs(t, door(e.bounded(), "nobody"), token.ErrMissing)
+	require.Equal(t, "34", e.writer())
+	require.Equal(t, "34 h34", e.row())
+}
