@@ -24,7 +24,7 @@ func TestRunOnSQLite(t *testing.T) {
 	require.NoError(t, migrations.Set{Dialect: migrations.SQLite}.Up(t.Context(), db))
 	_, err = db.ExecContext(t.Context(), "CREATE TABLE units (n int NOT NULL); INSERT INTO units VALUES (0)")
 	require.NoError(t, err)
-	fence := &stdsql.Guard{DB: db}
+	fence := &stdsql.Guard{DB: db, Dialect: stdsql.SQLite}
 	simulations.Run(t, simulations.Subject{
 		Issuer: new(memtoken.Issuer), Resource: resource, Claim: fence.Admit,
 		Do: func(ctx context.Context) error {

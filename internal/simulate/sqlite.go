@@ -28,7 +28,7 @@ func openSQLite(ctx context.Context, path string) (*store, error) {
 		db.Close()
 		return nil, fmt.Errorf("simulate: open SQLite: %w", err)
 	}
-	fence := &stdsql.Guard{DB: db}
+	fence := &stdsql.Guard{DB: db, Dialect: stdsql.SQLite}
 	update := func(ctx context.Context, resource, statement string, args ...any) error {
 		return fence.Update(ctx, resource, func(tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, statement, args...)

@@ -170,7 +170,7 @@ func TestAStepIsToldWithTheContextOfItsStatement(t *testing.T) {
 func TestUnderAGuard(t *testing.T) {
 	t.Parallel()
 	e := onSQLite(t)
-	g := &stdsql.Guard{DB: e.told}
+	g := &stdsql.Guard{DB: e.told, Dialect: stdsql.SQLite}
 	tok := token.Token{Resource: "notes", Number: 33, Holder: "a"}
 	var h heard.Record
 	ctx := h.Listen(token.NewContext(t.Context(), tok))

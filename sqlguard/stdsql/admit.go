@@ -2,7 +2,7 @@ package stdsql
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/token"
@@ -13,47 +13,57 @@ var _ guard.Store = (*Guard)(nil)
 // Admit claims: it raises the mark of tok's resource to tok in a transaction
 // of its own, and so implements [guard.Store]. When it returns nil no older
 // token writes any more, and every older write can be read. Give it to
-// [token.Locker.Claim]. The mark is as durable as the database's writes are:
-// under synchronous=NORMAL a loss of power may take both back.
+// [token.Locker.Claim], and no write of that lease has to claim.
 //
-// Errors are those of [Guard.Update]. Where it is [guard.ErrUnknown] the mark
-// may be raised; to admit tok again does no harm.
+// On PostgreSQL the mark is durable, whatever the session's synchronous_commit.
+// Elsewhere it is as durable as the database's writes are: under synchronous =
+// NORMAL (SQLite), or innodb_flush_log_at_trx_commit other than 1, a loss of
+// power may take both back.
+//
+// It waits for older writers as [Guard.Idle] says. Errors are those of
+// [Guard.Update]. Where it is [guard.ErrUnknown] the mark may be raised; to
+// admit tok again does no harm.
 func (g *Guard) Admit(ctx context.Context, tok token.Token) error {
 	if err := tok.Check(); err != nil {
 		return g.Observer.Judge(ctx, err, g.DangerouslyObserve)
 	}
-	return guard.WithLoss(ctx, g.run(ctx, []token.Token{tok}, nil))
+	g = g.simulated(ctx)
+	d, err := g.dialect()
+	if err != nil {
+		return err
+	}
+	return guard.WithLoss(ctx, g.claim(ctx, d, []token.Token{tok}, g.judge))
 }
 
-func (g *Guard) admit(ctx context.Context, tx Tx, toks []token.Token) error {
+// opinion is what a guard makes of what an admission came to.
+type opinion func(ctx context.Context, err error, w way) error
+
+// judge tells the observer. Observe-only mode refuses nothing, and lets those
+// through that nobody can judge; before a write they are to claim first.
+func (g *Guard) judge(ctx context.Context, err error, w way) error {
+	var b *blocked
+	if g.DangerouslyObserve && w != writing && errors.As(err, &b) && b.harmless {
+		g.unjudged(ctx, b)
+		return nil
+	}
+	return g.Observer.Judge(ctx, err, g.DangerouslyObserve)
+}
+
+// silent is for the claim before a write, where observe-only mode judges the
+// write.
+func (g *Guard) silent(ctx context.Context, err error, w way) error {
+	var b *blocked
+	if g.DangerouslyObserve && (guard.Refusal(err) || errors.As(err, &b) && b.harmless) {
+		return nil
+	}
+	return g.judge(ctx, err, w)
+}
+
+func (g *Guard) admit(ctx context.Context, d dialect, tx Tx, toks []token.Token, w way, judge opinion) error {
 	for _, tok := range toks {
-		refusal := sqlite.judge(ctx, tx, tok)
-		if err := g.Observer.Judge(ctx, refusal, g.DangerouslyObserve); err != nil {
+		if err := judge(ctx, d.admit(ctx, tx, tok, w), w); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// judge raises the mark to tok, or returns the refusal.
-func (d *dialect) judge(ctx context.Context, tx Tx, tok token.Token) error {
-	result, err := tx.ExecContext(ctx, d.admit, tok.Resource, tok.Number, tok.Holder)
-	if d.missing(err) {
-		return fmt.Errorf("stdsql: the database lacks what package migrations creates: %w", err)
-	}
-	if err != nil {
-		return fmt.Errorf("stdsql: admit %s: %w", tok, err)
-	}
-	rows, err := result.RowsAffected()
-	if err != nil {
-		return fmt.Errorf("stdsql: admit %s: %w", tok, err)
-	}
-	if rows == 1 {
-		return nil
-	}
-	stale := &guard.StaleError{Token: tok}
-	if err := tx.QueryRowContext(ctx, d.mark, tok.Resource).Scan(&stale.Mark.Number, &stale.Mark.Holder); err != nil {
-		return fmt.Errorf("stdsql: mark of %s: %w", tok.Resource, err)
-	}
-	return stale
 }

@@ -21,8 +21,9 @@ import (
 func Example() {
 	db := exampleDB()
 	defer db.Close()
+	fence := &stdsql.Guard{DB: db, Dialect: stdsql.SQLite}
 	withdraw := func(ctx context.Context, amount int) error {
-		return stdsql.Update(ctx, db, "account/42", func(tx *sql.Tx) error {
+		return fence.Update(ctx, "account/42", func(tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance - ? WHERE id = 42", amount)
 			return err
 		})
@@ -47,16 +48,14 @@ func Example() {
 func ExampleGuard_Admit() {
 	db := exampleDB()
 	defer db.Close()
-	locker := token.Locker{
-		Issuer: new(memtoken.Issuer),
-		Claim:  (&stdsql.Guard{DB: db}).Admit,
-	}
+	fence := &stdsql.Guard{DB: db, Dialect: stdsql.SQLite}
+	locker := token.Locker{Issuer: new(memtoken.Issuer), Claim: fence.Admit}
 	err := locker.Hold(context.Background(), "account/42", func(ctx context.Context) error {
 		var balance int
 		if err := db.QueryRowContext(ctx, "SELECT balance FROM accounts WHERE id = 42").Scan(&balance); err != nil {
 			return err
 		}
-		return stdsql.Update(ctx, db, "account/42", func(tx *sql.Tx) error {
+		return fence.Update(ctx, "account/42", func(tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = ? WHERE id = 42", balance-10)
 			return err
 		})
@@ -78,15 +77,15 @@ func ExampleGuard_Join() {
 		log.Fatal(err)
 	}
 	defer tx.Rollback()
-	var g stdsql.Guard
-	if err := g.Join(ctx, tx, "account/42"); err != nil {
+	fence := stdsql.Guard{Dialect: stdsql.SQLite}
+	if err := fence.Join(ctx, tx, "account/42"); err != nil {
 		log.Fatal(err)
 	}
 	if _, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = 0 WHERE id = 42"); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(tx.Commit())
-	fmt.Println(g.Join(ctx, db, "account/42"))
+	fmt.Println(fence.Join(ctx, db, "account/42"))
 	// Output:
 	// <nil>
 	// stdsql: Join needs a transaction: *sql.DB can begin one, hand over what it began

@@ -9,23 +9,29 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hooks are called by a driver around SQLite's. Fields that are nil are passed
-// over.
+// hooks are called by a driver around a database's own. Fields that are nil are
+// passed over.
 type hooks struct {
 	exec   func(query string) error // before each statement that returns no rows, in place of one that fails
 	commit func(tx openTx) error    // in place of a commit
 }
 
-// openTx is a transaction of SQLite's driver.
+// openTx is a transaction of the driver's own.
 type openTx struct {
 	driver.Tx
 	ctx  context.Context      // of BeginTx
 	conn driver.ExecerContext // that it is open on
 }
 
-func connectHooked(t *testing.T, dsn string, h *hooks) *sql.DB {
+// hooked makes another pool, over a driver with hooks.
+func (db *database) hooked(t *testing.T, h *hooks) *sql.DB {
 	t.Helper()
-	plain := connect(t, dsn)
+	return connectHooked(t, db.driver, db.dsn, h)
+}
+
+func connectHooked(t *testing.T, driver, dsn string, h *hooks) *sql.DB {
+	t.Helper()
+	plain := connect(t, driver, dsn)
 	db := sql.OpenDB(&hookedConnector{dsn: dsn, driver: plain.Driver(), hooks: h})
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return db
@@ -44,22 +50,34 @@ func (c *hookedConnector) Connect(context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hookedConn{sqliteConn: conn.(sqliteConn), hooks: c.hooks}, nil
+	return &hookedConn{fullConn: conn.(fullConn), hooks: c.hooks}, nil
 }
 
-type sqliteConn interface {
+// fullConn is what the three drivers have.
+type fullConn interface {
 	driver.Conn
 	driver.ConnBeginTx
 	driver.ConnPrepareContext
 	driver.ExecerContext
 	driver.QueryerContext
 	driver.SessionResetter
-	driver.Validator
 }
 
 type hookedConn struct {
-	sqliteConn
+	fullConn
 	hooks *hooks
+}
+
+func (c *hookedConn) IsValid() bool {
+	own, ok := c.fullConn.(driver.Validator)
+	return !ok || own.IsValid()
+}
+
+func (c *hookedConn) CheckNamedValue(value *driver.NamedValue) error {
+	if own, ok := c.fullConn.(driver.NamedValueChecker); ok {
+		return own.CheckNamedValue(value)
+	}
+	return driver.ErrSkip
 }
 
 func (c *hookedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
@@ -68,15 +86,15 @@ func (c *hookedConn) ExecContext(ctx context.Context, query string, args []drive
 			return nil, err
 		}
 	}
-	return c.sqliteConn.ExecContext(ctx, query, args)
+	return c.fullConn.ExecContext(ctx, query, args)
 }
 
 func (c *hookedConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	tx, err := c.sqliteConn.BeginTx(ctx, opts)
+	tx, err := c.fullConn.BeginTx(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
-	return hookedTx{openTx: openTx{Tx: tx, ctx: ctx, conn: c.sqliteConn}, hooks: c.hooks}, nil
+	return hookedTx{openTx: openTx{Tx: tx, ctx: ctx, conn: c.fullConn}, hooks: c.hooks}, nil
 }
 
 type hookedTx struct {

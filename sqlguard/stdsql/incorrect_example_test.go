@@ -16,7 +16,7 @@ func Example_incorrect() {
 	db := exampleDB()
 	defer db.Close()
 	ctx := context.Background()
-	g := &stdsql.Guard{DB: db}
+	g := &stdsql.Guard{DB: db, Dialect: stdsql.SQLite}
 	zombie := token.Token{Resource: "account/42", Number: 33, Holder: "a"}
 	successor := token.Token{Resource: "account/42", Number: 34, Holder: "b"}
 

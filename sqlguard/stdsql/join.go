@@ -20,20 +20,35 @@ type Tx interface {
 var errNoTx = errors.New("stdsql: Join needs a transaction, not nil")
 
 // Join admits the tokens that ctx carries for the resources in a transaction
-// that is open already. It must come before anything is read that the write
-// depends on, as its first statement best of all: a transaction that has read
-// before, and was overtaken, cannot write any more ([guard.ErrRetryable]).
+// that is open already, in bytewise order. It must come before anything is read
+// that the write depends on, as its first statement best of all: what was read
+// before may lack an older token's last write.
 //
-// After an error the transaction must be rolled back: it would still take
-// writes, unguarded, and keeps what was admitted before the error. What was
-// admitted holds until the transaction ends. Join, ROLLBACK TO a savepoint
-// before it, write: that write is unguarded.
+// Claim first, before that transaction begins ([Guard.Admit]). A token that has
+// yet to raise its mark can do so inside it on SQLite, and on PostgreSQL under
+// READ COMMITTED; elsewhere the error is [guard.ErrClaimFirst]. MySQL, under
+// its default REPEATABLE READ, and SQLite go on showing what a transaction has
+// read before it joined: where it was overtaken meanwhile, the error is
+// [guard.ErrRetryable].
+//
+// After an error the transaction must be rolled back. On PostgreSQL it is
+// aborted and can do nothing else; on the others it would still take writes,
+// unguarded, and keeps what was admitted before the error. What was admitted
+// holds until the transaction ends. Join, ROLLBACK TO a savepoint before it,
+// write: that write is unguarded. So is what follows a statement at which MySQL
+// commits by itself, which Update finds out and Join cannot (see [Guard.Update]).
 //
 // A tx that can begin a transaction (*sql.DB, *sql.Conn, and what wraps them)
 // is refused: there, admission and write would be two transactions, and a
-// stale write gets between them. What a wrapper hides Join cannot see.
+// stale write gets between them. What a wrapper hides Join cannot see. DB plays
+// no part.
 func (g *Guard) Join(ctx context.Context, tx Tx, resources ...string) error {
 	if err := open(tx); err != nil {
+		return err
+	}
+	g = g.simulated(ctx)
+	d, err := g.dialect()
+	if err != nil {
 		return err
 	}
 	toks, err := g.tokens(ctx, resources)
@@ -42,8 +57,8 @@ func (g *Guard) Join(ctx context.Context, tx Tx, resources ...string) error {
 	}
 	ask, answered := asking(ctx)
 	defer answered()
-	if err := g.admit(point.Within(ask, g), tx, toks); err != nil {
-		return guard.WithLoss(ctx, sqlite.outcome(err))
+	if err := g.admit(point.Within(ask, g), d, tx, toks, joining, g.judge); err != nil {
+		return guard.WithLoss(ctx, meaning(d, err, 0))
 	}
 	if point.Listening(ctx) {
 		point.At(ctx, point.Admitted, keyOf(tx))

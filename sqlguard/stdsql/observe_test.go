@@ -12,72 +12,103 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
+// observing is a guard that refuses nothing, and what it would have.
+func (db *database) observing(t *testing.T) (*stdsql.Guard, *[]error) {
+	var observed []error
+	g := db.guard()
+	g.DangerouslyObserve = true
+	g.Observer = guard.Observer{
+		Refused:  func(_ context.Context, err error) { t.Error("refused:", err) },
+		Observed: func(_ context.Context, err error) { observed = append(observed, err) },
+	}
+	return g, &observed
+}
+
 func TestObserveOnlyJudgesAndRefusesNothing(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		name string
-		ctx  func(t *testing.T) context.Context
-		want error
-	}{
-		{"a stale token", func(t *testing.T) context.Context { return holding(t, 32, "b") }, guard.ErrStale},
-		{"a collision", func(t *testing.T) context.Context { return holding(t, 33, "b") }, guard.ErrCollision},
-		{"no token", func(t *testing.T) context.Context { return t.Context() }, token.ErrMissing},
-		{"a token without a holder", func(t *testing.T) context.Context { return holding(t, 34, "") }, token.ErrInvalid},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			db := newDB(t)
-			var observed []error
-			g := &stdsql.Guard{DB: db, DangerouslyObserve: true, Observer: guard.Observer{
-				Refused:  func(_ context.Context, err error) { t.Error("refused:", err) },
-				Observed: func(_ context.Context, err error) { observed = append(observed, err) },
-			}}
-			require.NoError(t, g.Admit(t.Context(), tok(33, "a")))
-			ctx := c.ctx(t)
-
-			require.NoError(t, g.Update(ctx, account, add(ctx, 10)))
+	onEach(t, func(t *testing.T, db *database) {
+		g, observed := db.observing(t)
+		require.NoError(t, g.Admit(t.Context(), tok(33, "a")))
+		for name, c := range map[string]struct {
+			ctx  context.Context
+			want error
+		}{
+			"a stale token":            {holding(t, 32, "b"), guard.ErrStale},
+			"a collision":              {holding(t, 33, "b"), guard.ErrCollision},
+			"no token":                 {t.Context(), token.ErrMissing},
+			"a token without a holder": {holding(t, 34, ""), token.ErrInvalid},
+		} {
+			*observed = nil
+			before := balance(t, db)
+			require.NoError(t, g.Update(c.ctx, account, add(c.ctx, 10)))
 			require.NoError(t, inTx(t, db, func(tx *sql.Tx) error {
-				require.NoError(t, g.Join(ctx, tx, account))
-				return add(ctx, 10)(tx)
+				require.NoError(t, g.Join(c.ctx, tx, account))
+				return add(c.ctx, 10)(tx)
 			}))
-			require.Len(t, observed, 2)
-			require.ErrorIs(t, observed[0], c.want)
-			require.ErrorIs(t, observed[1], c.want)
-			require.Equal(t, 120, balance(t, db), "the write goes on unguarded")
-			require.Equal(t, guard.Mark{Number: 33, Holder: "a"}, mark(t, db, account), "the mark is that of a guard that refuses")
-		})
-	}
+			require.Len(t, *observed, 2, name)
+			require.ErrorIs(t, (*observed)[0], c.want, name)
+			require.ErrorIs(t, (*observed)[1], c.want, name)
+			require.Equal(t, before+20, balance(t, db), "the write goes on unguarded")
+			require.Equal(t, guard.Mark{Number: 33, Holder: "a"}, db.mark(t, account), "the mark is that of a guard that refuses")
+		}
+		*observed = nil
+		newer := holding(t, 34, "b")
+		require.NoError(t, g.Update(newer, account, add(newer, 10)))
+		require.Empty(t, *observed)
+		require.Equal(t, int64(34), db.mark(t, account).Number, "what would be admitted raises the mark")
+	})
 }
 
 func TestObserveOnlyClaims(t *testing.T) {
 	t.Parallel()
-	observed := 0
-	g := &stdsql.Guard{DB: newDB(t), DangerouslyObserve: true, Observer: guard.Observer{
-		Observed: func(context.Context, error) { observed++ },
-	}}
-	for _, tok := range []token.Token{tok(33, "a"), tok(32, "b"), tok(34, "")} {
-		require.NoError(t, g.Admit(t.Context(), tok))
-	}
-	require.Equal(t, 2, observed)
+	onEach(t, func(t *testing.T, db *database) {
+		g, observed := db.observing(t)
+		for _, tok := range []token.Token{tok(33, "a"), tok(32, "b"), tok(34, "")} {
+			require.NoError(t, g.Admit(t.Context(), tok))
+		}
+		require.Len(t, *observed, 2)
+	})
 }
 
 func TestObserveOnlyLeavesOtherErrorsAlone(t *testing.T) {
 	t.Parallel()
-	db := newDB(t)
-	run(t, db, "DROP TABLE fencepost_marks")
-	ctx := holding(t, 33, "a")
-	g := &stdsql.Guard{DB: db, DangerouslyObserve: true}
-	require.ErrorContains(t, g.Update(ctx, account, add(ctx, 10)), "no such table")
+	onEach(t, func(t *testing.T, db *database) {
+		g, _ := db.observing(t)
+		if db.dialect == stdsql.Postgres {
+			run(t, db, `DROP SCHEMA "`+db.schema+`" CASCADE`)
+		} else {
+			run(t, db, "DROP TABLE fencepost_marks")
+		}
+		ctx := holding(t, 33, "a")
+		require.ErrorContains(t, g.Update(ctx, account, add(ctx, 10)), "what package migrations creates")
+	})
 }
 
-// inTx is a transaction that somebody else begins and ends.
-func inTx(t *testing.T, db *sql.DB, fn func(tx *sql.Tx) error) error {
-	t.Helper()
-	tx, err := db.BeginTx(t.Context(), nil)
-	require.NoError(t, err)
-	defer tx.Rollback()
-	if err := fn(tx); err != nil {
-		return err
+// While older writers are in, nobody can say what a newer token is worth.
+func TestObserveOnlyGoesOnBesideOlderWriters(t *testing.T) {
+	t.Parallel()
+	for _, newDB := range []func(*testing.T) *database{newPostgres, newMySQL} {
+		db := newDB(t)
+		t.Run(db.dialect.String(), func(t *testing.T) {
+			impatient := db.guard()
+			if db.dialect == stdsql.MySQL {
+				impatient = db.over(connect(t, "mysql", db.dsn+"?innodb_lock_wait_timeout=1"))
+			}
+			g, observed := db.observing(t)
+			g.DB, g.Idle = impatient.DB, 10e6
+			db.claim(t, tok(33, "a"))
+			older, newer := holding(t, 33, "a"), holding(t, 34, "b")
+			require.NoError(t, db.update(older, func(tx *sql.Tx) error {
+				require.NoError(t, g.Update(newer, account, func(tx *sql.Tx) error {
+					_, err := tx.ExecContext(newer, "INSERT INTO ledger (number) VALUES (34)")
+					return err
+				}))
+				require.Len(t, *observed, 1)
+				require.ErrorContains(t, (*observed)[0], "stdsql: observe-only, account/42#34 was not judged")
+				require.False(t, guard.Refusal((*observed)[0]))
+				return add(older, 10)(tx)
+			}), "nobody is ended for it")
+			require.Equal(t, 1, one[int](t, db, "SELECT count(*) FROM ledger"))
+		})
 	}
-	return tx.Commit()
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/point"
@@ -16,23 +17,25 @@ var (
 	errEndedInFn = errors.New("stdsql: the transaction ended inside fn, and fn went on")
 )
 
-// commit goes by what ROLLBACK says where COMMIT fails: if there was still
-// something to roll back, nothing was applied. If not, SQLite may have rolled
-// back by itself, or may not have been able to say that it had committed.
 func (t *transaction) commit(ctx context.Context) error {
 	if err := ctx.Err(); err != nil && !leaseOver(context.Cause(ctx)) {
-		return t.abort(fmt.Errorf("stdsql: commit was not sent: %w", err), false)
+		return t.abort(ctx, fmt.Errorf("stdsql: commit was not sent: %w", err), false)
+	}
+	switch err := t.checked(ctx); {
+	case errors.Is(err, errEndedInFn):
+		return t.unknown(err)
+	case err != nil:
+		return t.meaning(fmt.Errorf("stdsql: commit was not sent: %w", err))
 	}
 	err := t.Commit()
 	switch {
 	case err == nil:
 		return nil
-	case t.clear(), t.busy(err), t.violated(err):
-		// Some drivers have rolled back by now, when SQLite had not.
-		return t.outcome(fmt.Errorf("stdsql: commit: %w", err))
+	case t.undone(t, err):
+		return t.meaning(fmt.Errorf("stdsql: commit: %w", err))
 	case errors.Is(err, sql.ErrTxDone):
 		return t.unknown(errEndedByFn)
-	case t.none(err):
+	case t.over(err):
 		return t.unknown(errEndedInFn)
 	}
 	return t.unknown(fmt.Errorf("stdsql: commit: %w", err))
@@ -40,26 +43,49 @@ func (t *transaction) commit(ctx context.Context) error {
 
 // abort rolls back, and returns err with what it means. cut says that err is
 // how fn heard of the end of a transaction that had ended before.
-func (t *transaction) abort(err error, cut bool) error {
+func (t *transaction) abort(ctx context.Context, err error, cut bool) error {
+	over := errors.Is(t.checked(ctx), errEndedInFn)
 	ended := t.Rollback()
 	switch {
-	case ended == nil || t.clear():
-		return t.outcome(err)
+	case ended == nil && !over, ended != nil && t.clear(t, ended):
+		return t.meaning(err)
 	case errors.Is(ended, sql.ErrTxDone):
 		return t.unknown(fmt.Errorf("%w: %w", errEndedByFn, err))
-	case t.none(ended) && !cut:
+	case (over || t.over(ended)) && !cut:
 		return t.unknown(fmt.Errorf("%w: %w", errEndedInFn, err))
 	}
-	return t.outcome(err)
+	return t.meaning(err)
 }
 
-// outcome gives err, of a transaction of which nothing was applied, the
-// outcome that it means, if any.
-func (d *dialect) outcome(err error) error {
-	if !d.busy(err) || guard.Refusal(err) || errors.Is(err, guard.ErrRetryable) {
+// checked is for what fn may have done.
+func (t *transaction) checked(ctx context.Context) error {
+	if !t.held {
+		return nil
+	}
+	return t.check(point.Within(context.WithoutCancel(ctx), t), t)
+}
+
+func (t *transaction) meaning(err error) error { return meaning(t.dialect, err, time.Since(t.begun)) }
+
+// meaning gives err, of a transaction of which nothing was applied, the outcome
+// that it means, if any.
+func meaning(d dialect, err error, age time.Duration) error {
+	if err == nil || hasOutcome(err) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", guard.ErrRetryable, err)
+	if outcome := d.outcome(err, age); outcome != nil {
+		return fmt.Errorf("%w: %w", outcome, err)
+	}
+	return err
+}
+
+func hasOutcome(err error) bool {
+	for _, outcome := range []error{guard.ErrRetryable, guard.ErrEvicted, guard.ErrClaimFirst, guard.ErrUnknown} {
+		if errors.Is(err, outcome) {
+			return true
+		}
+	}
+	return guard.Refusal(err)
 }
 
 func (t *transaction) unknown(err error) error {

@@ -1,149 +1,41 @@
 package stdsql_test
 
 import (
-	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/sqlguard/stdsql"
 )
-
-func TestWhatCommitAnswers(t *testing.T) {
-	t.Parallel()
-	var (
-		broken  = errors.New("disk I/O error")
-		locked  = errors.New("database is locked") // as a driver says it that has no codes
-		foreign = errors.New("FOREIGN KEY constraint failed")
-	)
-	for _, c := range []struct {
-		name    string
-		commit  func(tx openTx) error
-		outcome error // nil for an ordinary error
-		balance int
-	}{
-		{"broken, and still open", func(openTx) error { return broken }, nil, 100},
-		{"broken, and not open any more", func(tx openTx) error { return errors.Join(broken, tx.Rollback()) }, guard.ErrUnknown, 100},
-		{"broken, after it was applied", func(tx openTx) error { return errors.Join(broken, tx.Commit()) }, guard.ErrUnknown, 110},
-		{"no connection, after it was applied", func(tx openTx) error { return errors.Join(driver.ErrBadConn, tx.Commit()) }, guard.ErrUnknown, 110},
-		{"busy", func(openTx) error { return locked }, guard.ErrRetryable, 100},
-		{"busy, by a driver that rolls back itself", func(tx openTx) error { return errors.Join(locked, tx.Rollback()) }, guard.ErrRetryable, 100},
-		{"a constraint, by a driver that rolls back itself", func(tx openTx) error { return errors.Join(foreign, tx.Rollback()) }, nil, 100},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			h := &hooks{commit: c.commit}
-			db := connectHooked(t, dsn(newFile(t, wal), patient), h)
-			db.SetMaxOpenConns(1)
-			ctx := holding(t, 33, "a")
-
-			err := stdsql.Update(ctx, db, account, add(ctx, 10))
-			require.Error(t, err)
-			for _, outcome := range []error{guard.ErrUnknown, guard.ErrRetryable} {
-				require.Equal(t, c.outcome == outcome, errors.Is(err, outcome), "%v", err)
-			}
-			require.Equal(t, c.balance, balance(t, db))
-			h.commit = nil
-			require.NoError(t, stdsql.Update(ctx, db, account, add(ctx, 10)), "the pool must be fit for use")
-			require.Equal(t, c.balance+10, balance(t, db))
-		})
-	}
-}
-
-func TestAConnectionThatCannotBeClearedIsThrownAway(t *testing.T) {
-	t.Parallel()
-	broken := errors.New("disk I/O error")
-	h := &hooks{
-		exec: func(query string) error {
-			if query == "ROLLBACK" {
-				return broken
-			}
-			return nil
-		},
-		commit: func(openTx) error { return broken },
-	}
-	db := connectHooked(t, dsn(newFile(t, wal), patient), h)
-	db.SetMaxOpenConns(1)
-	ctx := holding(t, 33, "a")
-	err := stdsql.Update(ctx, db, account, add(ctx, 10))
-	require.ErrorIs(t, err, guard.ErrUnknown)
-	*h = hooks{}
-	require.NoError(t, stdsql.Update(ctx, db, account, add(ctx, 10)))
-	require.Equal(t, 110, balance(t, db))
-}
-
-// handsOn is a driver that hands COMMIT on to SQLite and does no more. SQLite
-// keeps the transaction open where it answers SQLITE_BUSY. modernc.org/sqlite
-// was such a driver before v1.46.1; newer ones roll back by themselves.
-var handsOn = hooks{commit: func(tx openTx) error {
-	_, err := tx.conn.ExecContext(context.Background(), "COMMIT", nil)
-	return err
-}}
-
-func TestABusyCommitLeavesNothingOpen(t *testing.T) {
-	t.Parallel()
-	for name, h := range map[string]hooks{
-		"guarded": {},
-		"guarded, with a driver that does not clean up": handsOn,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ctx := holding(t, 33, "a")
-			var db *sql.DB
-			require.ErrorIs(t, commitUnderAReader(t, hasty, h, func(writer *sql.DB) error {
-				db = writer
-				db.SetMaxOpenConns(1)
-				return stdsql.Update(ctx, db, account, add(ctx, 10))
-			}, func() {}), guard.ErrRetryable)
-			require.Equal(t, 100, balance(t, db))
-			require.NoError(t, stdsql.Update(ctx, db, account, add(ctx, 10)))
-		})
-	}
-	t.Run("the twin's pool keeps a transaction open that nobody can end", func(t *testing.T) {
-		t.Parallel()
-		var db *sql.DB
-		require.Error(t, commitUnderAReader(t, hasty, handsOn, func(writer *sql.DB) error {
-			db = writer
-			db.SetMaxOpenConns(1)
-			return inTx(t, db, func(tx *sql.Tx) error { return write(t.Context(), tx, 110) })
-		}, func() {}))
-		elsewhere := connect(t, dsn(databaseFile(t, db), hasty))
-		require.ErrorContains(t, write(t.Context(), elsewhere, 0), "database is locked", "the twin must keep everybody out")
-		_, err := db.BeginTx(t.Context(), nil)
-		require.ErrorContains(t, err, "within a transaction")
-	})
-}
-
-func TestADeferredConstraintIsAnOrdinaryError(t *testing.T) {
-	t.Parallel()
-	db := connect(t, dsn(newFile(t, wal), patient+"&_pragma=foreign_keys(1)"))
-	run(t, db, "CREATE TABLE cards (account INTEGER REFERENCES accounts DEFERRABLE INITIALLY DEFERRED)")
-	ctx := holding(t, 33, "a")
-	err := stdsql.Update(ctx, db, account, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "INSERT INTO cards VALUES (43)")
-		return err
-	})
-	require.ErrorContains(t, err, "stdsql: commit: ")
-	require.NotErrorIs(t, err, guard.ErrUnknown)
-	require.Zero(t, mark(t, db, account))
-}
 
 func TestFnThatEndsTheTransaction(t *testing.T) {
 	t.Parallel()
-	db := newDB(t)
-	ctx := holding(t, 33, "a")
-	afterwards := errors.New("could not publish")
-	for _, end := range []error{nil, afterwards} {
-		err := stdsql.Update(ctx, db, account, func(tx *sql.Tx) error {
-			return errors.Join(add(ctx, 10)(tx), tx.Commit(), end)
-		})
-		require.ErrorIs(t, err, guard.ErrUnknown)
-		require.ErrorContains(t, err, "fn has ended the transaction itself")
-		require.Equal(t, end != nil, errors.Is(err, afterwards))
-	}
-	require.Equal(t, 120, balance(t, db))
+	onEach(t, func(t *testing.T, db *database) {
+		ctx := holding(t, 33, "a")
+		afterwards := errors.New("could not publish")
+		for _, end := range []error{nil, afterwards} {
+			err := db.update(ctx, func(tx *sql.Tx) error {
+				return errors.Join(add(ctx, 10)(tx), tx.Commit(), end)
+			})
+			require.ErrorIs(t, err, guard.ErrUnknown)
+			require.ErrorContains(t, err, "fn has ended the transaction itself")
+			require.Equal(t, end != nil, errors.Is(err, afterwards))
+		}
+		require.Equal(t, 120, balance(t, db))
+	})
+}
+
+// What another guarded write came to inside of fn is what this one came to.
+func TestFnThatFailsWithAnOutcome(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, db *database) {
+		ctx := holding(t, 33, "a")
+		for _, outcome := range []error{guard.ErrRetryable, guard.ErrStale, guard.ErrUnknown, guard.ErrEvicted, guard.ErrClaimFirst} {
+			err := db.update(ctx, func(tx *sql.Tx) error { return errors.Join(write(ctx, tx, 0), outcome) })
+			require.ErrorIs(t, err, outcome)
+			require.Equal(t, 100, balance(t, db))
+		}
+	})
 }

@@ -20,7 +20,13 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-const childRole, childDSN = "STDSQL_TEST_CHILD", "STDSQL_TEST_DSN"
+const (
+	childRole    = "STDSQL_TEST_CHILD"
+	childDriver  = "STDSQL_TEST_DRIVER"
+	childDSN     = "STDSQL_TEST_DSN"
+	childDialect = "STDSQL_TEST_DIALECT"
+	childSchema  = "STDSQL_TEST_SCHEMA"
+)
 
 // The child reads the numbers of tokens, one a line, and answers each with
 // what became of a write under it: "applied", "stale", or the error.
@@ -32,19 +38,21 @@ type process struct {
 }
 
 func child(string) int {
-	db, err := sql.Open("sqlite", os.Getenv(childDSN))
+	db, err := sql.Open(os.Getenv(childDriver), os.Getenv(childDSN))
 	if err != nil {
 		fmt.Println(err)
 		return 1
 	}
 	defer db.Close()
+	dialect, _ := strconv.Atoi(os.Getenv(childDialect))
+	g := &stdsql.Guard{DB: db, Dialect: stdsql.Dialect(dialect), Schema: os.Getenv(childSchema)}
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		text, wait := strings.CutPrefix(lines.Text(), "inside ")
 		number, _ := strconv.ParseInt(text, 10, 64)
 		tok := token.Token{Resource: account, Number: number, Holder: "child"}
 		ctx := token.NewContext(context.Background(), tok)
-		err := stdsql.Update(ctx, db, account, func(tx *sql.Tx) error {
+		err := g.Update(ctx, account, func(tx *sql.Tx) error {
 			if wait {
 				fmt.Println("inside")
 				lines.Scan()
@@ -62,16 +70,19 @@ func answer(err error) string {
 		return "applied"
 	case errors.Is(err, guard.ErrStale):
 		return "stale"
+	case errors.Is(err, guard.ErrRetryable):
+		return "retryable"
 	}
 	return err.Error()
 }
 
-func startChild(t *testing.T, dsn string) *process {
+func startChild(t *testing.T, db *database) *process {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), childRole+"=writer", childDSN+"="+dsn)
+	cmd.Env = append(os.Environ(), childRole+"=writer", childDriver+"="+db.driver, childDSN+"="+db.dsn,
+		childDialect+"="+strconv.Itoa(int(db.dialect)), childSchema+"="+db.schema)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
@@ -95,53 +106,53 @@ func (p *process) ask(line string) string {
 
 func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
-	const writes = 200
-	settings := patient + "&" + wal
-	file := newFile(t, settings)
-	db, p := connect(t, dsn(file, settings)), startChild(t, dsn(file, settings))
-	start := balance(t, db)
-
-	result := make(chan int)
-	go func() {
+	onEach(t, func(t *testing.T, db *database) {
+		const writes = 200
+		p := startChild(t, db)
+		start := balance(t, db)
+		result := make(chan int)
+		go func() {
+			applied := 0
+			for i := range writes {
+				if p.ask(strconv.Itoa(100+2*i)) == "applied" {
+					applied++
+				}
+			}
+			result <- applied
+		}()
 		applied := 0
 		for i := range writes {
-			if p.ask(strconv.Itoa(100+2*i)) == "applied" {
+			ctx := holding(t, int64(101+2*i), "parent")
+			switch err := db.update(ctx, add(ctx, 1)); answer(err) {
+			case "applied":
 				applied++
+			case "retryable":
+			default:
+				require.ErrorIs(t, err, guard.ErrStale)
 			}
 		}
-		result <- applied
-	}()
-	applied := 0
-	for i := range writes {
-		ctx := holding(t, int64(101+2*i), "parent")
-		switch err := stdsql.Update(ctx, db, account, add(ctx, 1)); answer(err) {
-		case "applied":
-			applied++
-		default:
-			require.ErrorIs(t, err, guard.ErrStale)
-		}
-	}
-	applied += <-result
-	require.Equal(t, start+applied, balance(t, db), "what was acknowledged must be there, no more and no less")
-	require.Equal(t, "stale", p.ask("99"))
-	require.Equal(t, "applied", p.ask("1000"))
-	ctx := holding(t, 999, "parent")
-	require.ErrorIs(t, stdsql.Update(ctx, db, account, add(ctx, 1)), guard.ErrStale)
+		applied += <-result
+		require.Equal(t, start+applied, balance(t, db), "what was acknowledged must be there, no more and no less")
+		require.Equal(t, "stale", p.ask("99"))
+		require.Equal(t, "applied", p.ask("1000"))
+		ctx := holding(t, 999, "parent")
+		require.ErrorIs(t, db.update(ctx, add(ctx, 1)), guard.ErrStale)
+	})
 }
 
 // What SQLite cannot do: nobody can end the transaction of another process.
-func TestAProcessThatIsStoppedInsideATransaction(t *testing.T) {
+func TestSQLiteAProcessThatIsStoppedInsideATransaction(t *testing.T) {
 	t.Parallel()
 	file := newFile(t, wal)
-	db, p := connect(t, dsn(file, hasty)), startChild(t, dsn(file, patient))
+	db, p := onSQLite(t, file, hasty), startChild(t, onSQLite(t, file, patient))
 	ctx := holding(t, 34, "parent")
 
 	require.Equal(t, "inside", p.ask("inside 33"))
 	for range 3 {
-		require.ErrorIs(t, stdsql.Update(ctx, db, account, add(ctx, 10)), guard.ErrRetryable)
+		require.ErrorIs(t, db.update(ctx, add(ctx, 10)), guard.ErrRetryable)
 	}
 	require.Equal(t, "applied", p.ask("go on"), "nobody came between: it is in order")
-	require.NoError(t, stdsql.Update(ctx, db, account, add(ctx, 10)))
+	require.NoError(t, db.update(ctx, add(ctx, 10)))
 	require.Equal(t, 111, balance(t, db))
 	require.Equal(t, "stale", p.ask("33"))
 }

@@ -55,18 +55,32 @@ func TestSteps(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			hooked := &hooks{}
-			g := &stdsql.Guard{DB: connectHooked(t, dsn(newFile(t, wal), patient), hooked)}
-			require.NoError(t, g.Admit(t.Context(), tok(33, "a")))
-			hooked.commit = c.commit
-			var h heard.Record
-			require.ErrorIs(t, c.call(h.Listen(holding(t, c.number, "a")), g), c.is)
-			require.Equal(t, c.steps, h.Steps)
-			for _, key := range h.Keys {
-				require.True(t, h.Keys[0] == key, "one transaction")
-			}
+			onEach(t, func(t *testing.T, db *database) {
+				db.claim(t, tok(33, "a"))
+				g := db.over(db.hooked(t, &hooks{commit: c.commit}))
+				var h heard.Record
+				require.ErrorIs(t, c.call(h.Listen(holding(t, c.number, "a")), g), c.is)
+				require.Equal(t, c.steps, h.Steps)
+				for _, key := range h.Keys {
+					require.True(t, h.Keys[0] == key, "one transaction")
+				}
+			})
 		})
 	}
+}
+
+func TestStepsOfATokenThatWasNotClaimed(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, db *database) {
+		var h heard.Record
+		ctx := h.Listen(holding(t, 33, "a"))
+		require.NoError(t, db.update(ctx, add(ctx, 10)))
+		steps := []point.Step{"begin", "admitted", "commit", "applied"}
+		if db.dialect != stdsql.SQLite {
+			steps = append([]point.Step{"begin", "undone", "begin", "undone"}, steps...)
+		}
+		require.Equal(t, steps, h.Steps)
+	})
 }
 
 // loose is a wrapper of a transaction that cannot be compared.
@@ -76,10 +90,10 @@ type loose struct {
 }
 
 // While a writer is held up at a step, others see what the step's name says.
-func TestAStepIsWhereItsNameSays(t *testing.T) {
+func TestSQLiteAStepIsWhereItsNameSays(t *testing.T) {
 	t.Parallel()
 	file := newFile(t, patient+"&"+wal)
-	db, other := connect(t, dsn(file, patient+"&"+wal)), connect(t, dsn(file, hasty+"&"+wal))
+	db, other := onSQLite(t, file, patient+"&"+wal), onSQLite(t, file, hasty+"&"+wal)
 	type sight struct {
 		locked  bool
 		balance int
@@ -90,7 +104,7 @@ func TestAStepIsWhereItsNameSays(t *testing.T) {
 		seen[step] = sight{err != nil, balance(t, other)}
 	}}
 	ctx := h.Listen(holding(t, 33, "a"))
-	require.NoError(t, stdsql.Update(ctx, db, account, add(ctx, 10)))
+	require.NoError(t, db.update(ctx, add(ctx, 10)))
 	require.Equal(t, map[point.Step]sight{
 		point.Begin: {false, 100}, point.Admitted: {true, 100}, point.Commit: {true, 100}, point.Applied: {false, 110},
 	}, seen)
@@ -102,24 +116,29 @@ func TestAnUnguardedTwinWritesInSilence(t *testing.T) {
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	defer slog.SetDefault(before)
-	var observed []error
-	for _, observer := range []guard.Observer{{}, {
-		Refused:  func(context.Context, error) { t.Error("refused") },
-		Observed: func(_ context.Context, err error) { observed = append(observed, err) },
-	}} {
-		g := &stdsql.Guard{DB: newDB(t), Observer: observer}
-		require.NoError(t, g.Admit(t.Context(), tok(33, "a")))
-		for _, ctx := range []context.Context{holding(t, 32, "b"), holding(t, 33, "b"), t.Context(), holding(t, 34, "")} {
-			twin := point.Observe(ctx)
-			require.NoError(t, g.Update(twin, account, add(twin, 10)))
-			require.NoError(t, inTx(t, g.DB, func(tx *sql.Tx) error { return g.Join(twin, tx, account) }))
-			require.NoError(t, g.Admit(twin, token.Token{}))
+	for _, open := range envs {
+		for _, loud := range []bool{false, true} {
+			db, observed := open(t), 0
+			g := db.guard()
+			if loud {
+				g.Observer = guard.Observer{
+					Refused:  func(context.Context, error) { t.Error("refused") },
+					Observed: func(context.Context, error) { observed++ },
+				}
+			}
+			db.claim(t, tok(33, "a"))
+			for _, ctx := range []context.Context{holding(t, 32, "b"), holding(t, 33, "b"), t.Context(), holding(t, 34, "")} {
+				twin := point.Observe(ctx)
+				require.NoError(t, g.Update(twin, account, add(twin, 10)))
+				require.NoError(t, inTx(t, g.DB, func(tx *sql.Tx) error { return g.Join(twin, tx, account) }))
+				require.NoError(t, g.Admit(twin, token.Token{}))
+			}
+			require.Equal(t, 140, balance(t, db))
+			require.Equal(t, guard.Mark{Number: 33, Holder: "a"}, db.mark(t, account))
+			require.Equal(t, map[bool]int{true: 12}[loud], observed)
 		}
-		require.Equal(t, 140, balance(t, g.DB))
-		require.Equal(t, guard.Mark{Number: 33, Holder: "a"}, mark(t, g.DB, account))
 	}
-	require.Len(t, observed, 12)
 	require.Empty(t, log.String())
-	refused := &stdsql.Guard{DB: newDB(t)}
+	refused := newSQLite(t).guard()
 	require.ErrorIs(t, refused.Update(t.Context(), account, add(t.Context(), 10)), token.ErrMissing)
 }

@@ -1,8 +1,11 @@
--- Compares with the mark and raises it, in one statement. ?1 resource, ?2 number, ?3 holder.
+-- Compares with the mark, or with the floor where there is none, and raises the mark, in one statement.
+-- ?1 resource, ?2 number, ?3 holder.
 -- One row changed: admitted. None: refused, and the mark cannot change before the transaction ends.
 -- The mark's own holder writes too, although nothing changes: a transaction that begins with a write takes SQLite's
 -- write lock before its snapshot. One that began with a read would get SQLITE_BUSY_SNAPSHOT at its first write.
-INSERT INTO fencepost_marks (resource, number, holder) VALUES (?1, ?2, ?3)
+INSERT INTO fencepost_marks (resource, number, holder)
+SELECT ?1, ?2, ?3
+WHERE ?2 >= (SELECT number FROM fencepost_floor) OR EXISTS (SELECT 1 FROM fencepost_marks WHERE resource = ?1)
 ON CONFLICT (resource) DO UPDATE SET number = excluded.number, holder = excluded.holder
 WHERE fencepost_marks.number < excluded.number
    OR fencepost_marks.number = excluded.number AND fencepost_marks.holder = excluded.holder

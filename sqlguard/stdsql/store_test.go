@@ -5,11 +5,13 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/guard/guardtest"
-	"github.com/fencepost/fencepost/sqlguard/stdsql"
 )
 
 // hazard G14
 func TestStore(t *testing.T) {
 	t.Parallel()
-	guardtest.TestStore(t, func(t *testing.T) guard.Store { return &stdsql.Guard{DB: newDB(t)} })
+	onEach(t, func(t *testing.T, db *database) {
+		again := map[string]func(t *testing.T) *database{"postgres": newPostgres, "mysql": newMySQL, "sqlite": newSQLite}[db.dialect.String()]
+		guardtest.TestStore(t, func(t *testing.T) guard.Store { return again(t).guard() })
+	})
 }

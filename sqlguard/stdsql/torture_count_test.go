@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -30,16 +31,18 @@ func counting(g *stdsql.Guard) update {
 }
 
 func countRead(ctx context.Context, q querier, resource string) (n int64, err error) {
-	err = q.QueryRowContext(ctx, "SELECT n FROM counters WHERE resource = ?", resource).Scan(&n)
+	err = q.QueryRowContext(ctx, "SELECT n FROM counters WHERE resource = '"+resource+"'").Scan(&n)
 	return n, err
 }
 
 func countWrite(ctx context.Context, q querier, n int64, tok token.Token) error {
-	if _, err := q.ExecContext(ctx, "INSERT INTO ledger (resource, number, holder) VALUES (?, ?, ?)", tok.Resource, tok.Number, tok.Holder); err != nil {
-		return err
-	}
-	if _, err := q.ExecContext(ctx, "UPDATE counters SET n = ? WHERE resource = ?", n, tok.Resource); err != nil {
-		return err
+	for _, statement := range []string{
+		fmt.Sprintf("INSERT INTO ledger (resource, number, holder) VALUES ('%s', %d, '%s')", tok.Resource, tok.Number, tok.Holder),
+		fmt.Sprintf("UPDATE counters SET n = %d WHERE resource = '%s'", n, tok.Resource),
+	} {
+		if _, err := q.ExecContext(ctx, statement); err != nil {
+			return err
+		}
 	}
 	if rand.IntN(10) == 0 {
 		return errRolledBack
@@ -51,7 +54,7 @@ func countWrite(ctx context.Context, q querier, n int64, tok token.Token) error 
 func (tt *torture) lost(t *testing.T) (lost int64) {
 	t.Helper()
 	for resource, counter := range tt.counters {
-		n, err := countRead(t.Context(), tt.db, resource)
+		n, err := countRead(t.Context(), tt, resource)
 		require.NoError(t, err)
 		lost += counter.acked.Load() - n
 	}
@@ -62,7 +65,7 @@ func (tt *torture) lost(t *testing.T) (lost int64) {
 // another holder with the same number.
 func (tt *torture) disorder(t *testing.T) (disorder int) {
 	t.Helper()
-	rows, err := tt.db.QueryContext(t.Context(), "SELECT resource, number, holder FROM ledger ORDER BY seq")
+	rows, err := tt.QueryContext(t.Context(), "SELECT resource, number, holder FROM ledger ORDER BY seq")
 	require.NoError(t, err)
 	defer rows.Close()
 	marks := map[string]guard.Mark{}

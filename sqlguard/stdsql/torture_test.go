@@ -8,24 +8,27 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/sqlguard/stdsql"
 	"github.com/fencepost/fencepost/token"
 )
 
 func TestTorture(t *testing.T) {
 	t.Parallel()
-	t.Run("guarded, nothing stale is accepted and nothing is lost", func(t *testing.T) {
-		t.Parallel()
-		tt := newTorture(t, 2_000)
-		tt.run(t, counting(&stdsql.Guard{DB: tt.db}))
-		require.Zero(t, tt.lost(t))
-		require.Zero(t, tt.disorder(t))
+	onEach(t, func(t *testing.T, db *database) {
+		tt := newTorture(t, db, 1_000)
+		tt.run(t, counting(db.guard()))
+		require.Zero(t, tt.lost(t), "nothing is lost")
+		require.Zero(t, tt.disorder(t), "nothing stale is accepted")
 		require.GreaterOrEqual(t, tt.total.Load(), tt.writes)
 	})
-	t.Run("the twin that only observes accepts the stale", func(t *testing.T) {
-		t.Parallel()
-		tt := newTorture(t, 100)
-		observing := counting(&stdsql.Guard{DB: tt.db, DangerouslyObserve: true, Observer: guard.Observer{Observed: func(context.Context, error) {}}})
+}
+
+func TestTortureOfTheTwinThatOnlyObserves(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, db *database) {
+		tt := newTorture(t, db, 100)
+		g := db.guard()
+		g.DangerouslyObserve, g.Observer.Observed = true, func(context.Context, error) {}
+		observing := counting(g)
 		tt.run(t, func(ctx context.Context, tok token.Token) error {
 			// Each write that is acknowledged comes after its successor's.
 			if err := tt.write(ctx, tt.mint(tok.Resource, "successor"), observing); err != nil {
@@ -37,14 +40,17 @@ func TestTorture(t *testing.T) {
 			}
 			return err
 		})
-		require.NotZero(t, tt.disorder(t))
+		require.NotZero(t, tt.disorder(t), "the twin must accept the stale")
 	})
-	t.Run("the twin that reads before it is admitted loses writes", func(t *testing.T) {
-		t.Parallel()
-		tt := newTorture(t, 100)
-		g := &stdsql.Guard{DB: tt.db}
+}
+
+func TestTortureOfTheTwinThatReadsBeforeItIsAdmitted(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, db *database) {
+		tt := newTorture(t, db, 100)
+		g := db.guard()
 		tt.run(t, func(ctx context.Context, tok token.Token) error {
-			n, err := countRead(ctx, tt.db, tok.Resource)
+			n, err := countRead(ctx, tt, tok.Resource)
 			if err != nil {
 				return err
 			}
@@ -54,6 +60,6 @@ func TestTorture(t *testing.T) {
 			}
 			return g.Update(ctx, tok.Resource, func(tx *sql.Tx) error { return countWrite(ctx, tx, n+1, tok) })
 		})
-		require.NotZero(t, tt.lost(t))
+		require.NotZero(t, tt.lost(t), "the twin must lose writes")
 	})
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/sqlguard/stdsql"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/memtoken"
 )
 
 func TestUpdateIsApplied(t *testing.T) {
 	t.Parallel()
-	db := newDB(t)
-	ctx := holding(t, 33, "a")
-	require.NoError(t, stdsql.Update(ctx, db, account, add(ctx, 10)))
-	require.NoError(t, stdsql.Update(ctx, db, account, add(ctx, 10)), "the holder's second write")
-	require.Equal(t, 120, balance(t, db))
-	require.Equal(t, guard.Mark{Number: 33, Holder: "a"}, mark(t, db, account))
+	onEach(t, func(t *testing.T, db *database) {
+		ctx := holding(t, 33, "a")
+		require.NoError(t, db.update(ctx, add(ctx, 10)), "a token that was not claimed")
+		require.NoError(t, db.update(ctx, add(ctx, 10)), "the holder's second write")
+		require.Equal(t, 120, balance(t, db))
+		require.Equal(t, guard.Mark{Number: 33, Holder: "a"}, db.mark(t, account))
+	})
 }
 
 // hazard G4
@@ -36,142 +36,115 @@ func TestUpdateIsRefused(t *testing.T) {
 		}))
 		return ctx
 	}
-	for _, c := range []struct {
-		name string
-		ctx  func(t *testing.T) context.Context
-		want error
-	}{
-		{"a lesser number", func(t *testing.T) context.Context { return holding(t, 32, "b") }, guard.ErrStale},
-		{"a lesser number of the same holder", func(t *testing.T) context.Context { return holding(t, 32, "a") }, guard.ErrStale},
-		{"an equal number of another holder", func(t *testing.T) context.Context { return holding(t, 33, "b") }, guard.ErrCollision},
-		{"no token", func(t *testing.T) context.Context { return t.Context() }, token.ErrMissing},
-		{"a token of another resource", func(t *testing.T) context.Context {
-			return token.NewContext(t.Context(), token.Token{Resource: "account/43", Number: 34, Holder: "a"})
-		}, token.ErrMissing},
-		{"a token whose lease was released", released, token.ErrReleased},
-		{"a token without a holder", func(t *testing.T) context.Context { return holding(t, 34, "") }, token.ErrInvalid},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			db := newDB(t)
+	other := func(t *testing.T) context.Context {
+		return token.NewContext(t.Context(), token.Token{Resource: "account/43", Number: 34, Holder: "a"})
+	}
+	onEach(t, func(t *testing.T, db *database) {
+		db.claim(t, tok(33, "a"))
+		for _, c := range []struct {
+			name string
+			ctx  context.Context
+			want error
+		}{
+			{"a lesser number", holding(t, 32, "b"), guard.ErrStale},
+			{"a lesser number of the same holder", holding(t, 32, "a"), guard.ErrStale},
+			{"an equal number of another holder", holding(t, 33, "b"), guard.ErrCollision},
+			{"no token", t.Context(), token.ErrMissing},
+			{"a token of another resource", other(t), token.ErrMissing},
+			{"a token whose lease was released", released(t), token.ErrReleased},
+			{"a token without a holder", holding(t, 34, ""), token.ErrInvalid},
+		} {
 			var told []error
-			g := &stdsql.Guard{DB: db, Observer: guard.Observer{
-				Refused: func(_ context.Context, err error) { told = append(told, err) },
-			}}
-			require.NoError(t, g.Admit(t.Context(), tok(33, "a")))
-
-			err := g.Update(c.ctx(t), account, func(*sql.Tx) error {
+			g := db.guard()
+			g.Observer.Refused = func(_ context.Context, err error) { told = append(told, err) }
+			err := g.Update(c.ctx, account, func(*sql.Tx) error {
 				t.Error("fn must not run")
 				return nil
 			})
-			require.ErrorIs(t, err, c.want)
-			require.True(t, guard.Refusal(err))
-			require.Equal(t, []error{err}, told)
-			require.Equal(t, guard.Mark{Number: 33, Holder: "a"}, mark(t, db, account))
+			require.ErrorIs(t, err, c.want, c.name)
+			require.True(t, guard.Refusal(err), c.name)
+			require.Equal(t, []error{err}, told, c.name)
+			var stale *guard.StaleError
+			if errors.As(err, &stale) {
+				require.Equal(t, guard.Mark{Number: 33, Holder: "a"}, stale.Mark, c.name)
+			}
+			require.Equal(t, guard.Mark{Number: 33, Holder: "a"}, db.mark(t, account), c.name)
 			ctx := holding(t, 33, "a")
-			require.NoError(t, g.Update(ctx, account, add(ctx, 10)), "the connection must be fit for use")
-		})
-	}
+			before := balance(t, db)
+			require.NoError(t, db.update(ctx, add(ctx, 10)), "the connection must be fit for use")
+			require.Equal(t, before+10, balance(t, db))
+		}
+	})
 }
 
 func TestUpdateAll(t *testing.T) {
 	t.Parallel()
-	db := newDB(t)
-	g := &stdsql.Guard{DB: db}
-	other := token.Token{Resource: "account/43", Number: 7, Holder: "a"}
-	ctx := token.NewContext(holding(t, 33, "a"), other)
+	onEach(t, func(t *testing.T, db *database) {
+		g := db.guard()
+		other := token.Token{Resource: "account/43", Number: 7, Holder: "a"}
+		ctx := token.NewContext(holding(t, 33, "a"), other)
 
-	t.Run("admits each resource once", func(t *testing.T) {
-		require.NoError(t, g.UpdateAll(ctx, []string{other.Resource, account, other.Resource}, add(ctx, 10)))
-		require.Equal(t, int64(33), mark(t, db, account).Number)
-		require.Equal(t, int64(7), mark(t, db, other.Resource).Number)
+		require.NoError(t, g.UpdateAll(ctx, []string{other.Resource, account, other.Resource}, add(ctx, 10)), "each resource once")
+		require.Equal(t, int64(33), db.mark(t, account).Number)
+		require.Equal(t, int64(7), db.mark(t, other.Resource).Number)
 		require.Equal(t, 110, balance(t, db))
-	})
-	t.Run("one refusal takes all admissions back", func(t *testing.T) {
+
 		newer := token.NewContext(ctx, tok(34, "b"))
 		newer = token.NewContext(newer, token.Token{Resource: other.Resource, Number: 6, Holder: "b"})
 		require.ErrorIs(t, g.UpdateAll(newer, []string{account, other.Resource}, add(newer, 10)), guard.ErrStale)
-		require.Equal(t, int64(33), mark(t, db, account).Number)
+		require.Equal(t, int64(33), db.mark(t, account).Number, "one refusal takes all admissions back")
 		require.Equal(t, 110, balance(t, db))
-	})
-	t.Run("judges in bytewise order", func(t *testing.T) {
+
 		var missing *token.MissingError
 		require.ErrorAs(t, g.UpdateAll(t.Context(), []string{"b", "a/10", "a/1"}, add(ctx, 10)), &missing)
-		require.Equal(t, "a/1", missing.Resource)
-	})
-	t.Run("no resource is an error", func(t *testing.T) {
+		require.Equal(t, "a/1", missing.Resource, "in bytewise order")
 		require.EqualError(t, g.UpdateAll(ctx, nil, add(ctx, 10)), "stdsql: no resource was named")
 	})
 }
 
 func TestWhatFnReturnsRollsBack(t *testing.T) {
 	t.Parallel()
-	db := newDB(t)
-	db.SetMaxOpenConns(1) // a connection that was not given back, or not clean, would show
-	ctx := holding(t, 33, "a")
-	broke := errors.New("insufficient funds")
-	spend := func(end func() error) func(tx *sql.Tx) error {
-		return func(tx *sql.Tx) error {
-			require.NoError(t, write(ctx, tx, 0))
-			return end()
+	onEach(t, func(t *testing.T, db *database) {
+		db.claim(t, tok(33, "a"))
+		db.SetMaxOpenConns(1) // a connection that was not given back, or not clean, would show
+		ctx := holding(t, 33, "a")
+		broke := errors.New("insufficient funds")
+		spend := func(end func() error) func(tx *sql.Tx) error {
+			return func(tx *sql.Tx) error {
+				require.NoError(t, write(ctx, tx, 0))
+				return end()
+			}
 		}
-	}
-	untouched := func(t *testing.T) {
+		require.Equal(t, broke, db.update(ctx, spend(func() error { return broke })), "an error is returned as it is")
 		require.Equal(t, 100, balance(t, db))
-		require.Zero(t, mark(t, db, account))
-	}
-	t.Run("an error, which is returned as it is", func(t *testing.T) {
-		require.Equal(t, broke, stdsql.Update(ctx, db, account, spend(func() error { return broke })))
-		untouched(t)
-	})
-	t.Run("a panic, which goes on", func(t *testing.T) {
 		require.PanicsWithError(t, broke.Error(), func() {
-			_ = stdsql.Update(ctx, db, account, spend(func() error { panic(broke) }))
-		})
-		untouched(t)
-	})
-	t.Run("the end of the goroutine", func(t *testing.T) {
+			_ = db.update(ctx, spend(func() error { panic(broke) }))
+		}, "a panic goes on")
+		require.Equal(t, 100, balance(t, db))
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_ = stdsql.Update(ctx, db, account, spend(func() error { runtime.Goexit(); return nil }))
+			_ = db.update(ctx, spend(func() error { runtime.Goexit(); return nil }))
 		}()
 		<-done
-		untouched(t)
+		require.Equal(t, 100, balance(t, db), "the end of the goroutine")
 	})
-}
-
-func TestAGuardThatCannotWork(t *testing.T) {
-	t.Parallel()
-	db := newDB(t)
-	ctx := holding(t, 33, "a")
-	require.EqualError(t, stdsql.Update(ctx, nil, account, add(ctx, 10)), "stdsql: Guard has no DB")
-	readOnly := &stdsql.Guard{DB: db, Tx: &sql.TxOptions{ReadOnly: true}}
-	require.EqualError(t, readOnly.Update(ctx, account, add(ctx, 10)), "stdsql: Guard.Tx is read only: an admission is a write")
-
-	run(t, db, "DROP TABLE fencepost_marks")
-	err := stdsql.Update(ctx, db, account, add(ctx, 10))
-	require.ErrorContains(t, err, "what package migrations creates")
-	require.ErrorContains(t, err, "no such table: fencepost_marks")
-	require.False(t, guard.Refusal(err), "a guard without marks refuses nobody, and admits nobody")
-	require.Equal(t, 100, balance(t, db))
 }
 
 // hazard G16
 func TestTokensWithoutAHolderDoNotPassForOneAnother(t *testing.T) {
 	t.Parallel()
-	db := newDB(t)
-	run(t, db, "CREATE TABLE naive (resource TEXT PRIMARY KEY, number INTEGER, holder TEXT)")
-	for process := range 2 {
-		result, err := db.ExecContext(t.Context(), `INSERT INTO naive VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET number = ?2
-			WHERE number < ?2 OR number = ?2 AND holder = ?3`, account, 33, "")
-		require.NoError(t, err)
-		rows, err := result.RowsAffected()
-		require.NoError(t, err)
-		require.EqualValues(t, 1, rows, "the twin must admit process %d", process)
+	onEach(t, func(t *testing.T, db *database) {
+		run(t, db, "CREATE TABLE naive (number INTEGER, holder VARCHAR(200))")
+		run(t, db, "INSERT INTO naive VALUES (32, 'b')")
+		for process := range 2 {
+			const admitted = "FROM naive WHERE number < 33 OR number = 33 AND holder = ''"
+			require.Equal(t, 1, one[int](t, db, "SELECT count(*) "+admitted), "the twin must admit process %d", process)
+			run(t, db, "UPDATE naive SET number = 33, holder = ''")
 
-		ctx := holding(t, 33, "")
-		require.ErrorIs(t, stdsql.Update(ctx, db, account, add(ctx, 10)), token.ErrInvalid)
-	}
-	require.Equal(t, 100, balance(t, db))
+			ctx := holding(t, 33, "")
+			require.ErrorIs(t, db.update(ctx, add(ctx, 10)), token.ErrInvalid)
+		}
+		require.Equal(t, 100, balance(t, db))
+	})
 }

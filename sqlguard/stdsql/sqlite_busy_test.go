@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/sqlguard/stdsql"
 )
 
 func TestABusyDatabaseIsRetryable(t *testing.T) {
@@ -19,7 +18,7 @@ func TestABusyDatabaseIsRetryable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := newFile(t, wal)
-			db, g := connect(t, dsn(file, patient)), &stdsql.Guard{DB: connect(t, dsn(file, settings))}
+			db, g := onSQLite(t, file, patient), onSQLite(t, file, settings).guard()
 			ctx := holding(t, 33, "a")
 			attempt := map[string]func() error{
 				"Update": func() error { return g.Update(ctx, account, add(ctx, 10)) },
@@ -43,12 +42,12 @@ func TestABusyDatabaseIsRetryable(t *testing.T) {
 
 func TestWhatFnFindsBusyIsRetryable(t *testing.T) {
 	t.Parallel()
-	db := newDB(t)
-	elsewhere := connect(t, dsn(newFile(t, wal), hasty))
+	db := newSQLite(t)
+	elsewhere := onSQLite(t, newFile(t, wal), hasty)
 	ctx := holding(t, 33, "a")
 	require.NoError(t, inTx(t, elsewhere, func(tx *sql.Tx) error {
 		require.NoError(t, write(ctx, tx, 0))
-		err := stdsql.Update(ctx, db, account, func(*sql.Tx) error { return write(ctx, elsewhere, 1) })
+		err := db.update(ctx, func(*sql.Tx) error { return write(ctx, elsewhere, 1) })
 		require.ErrorIs(t, err, guard.ErrRetryable)
 		return nil
 	}))

@@ -7,14 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/sqlguard/stdsql"
 	"github.com/fencepost/fencepost/token"
 )
 
 // hazard G11
 func TestTwoUpdatesNeverDeadlock(t *testing.T) {
 	t.Parallel()
-	db := newDB(t)
+	db := newSQLite(t)
 
 	// The twins read before they write. Both wait for the other to end, or
 	// would: SQLite sees it and sends one away at once, whatever its patience.
@@ -34,7 +33,7 @@ func TestTwoUpdatesNeverDeadlock(t *testing.T) {
 	require.ErrorContains(t, other, "database is locked", "the twin must be sent away")
 
 	const writes = 100
-	g := &stdsql.Guard{DB: db}
+	g := db.guard()
 	ctx := token.NewContext(holding(t, 33, "a"), token.Token{Resource: "account/43", Number: 33, Holder: "a"})
 	run(t, db, "UPDATE accounts SET balance = 0")
 	var both sync.WaitGroup

@@ -13,7 +13,6 @@ import (
 	"modernc.org/sqlite"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/sqlguard/stdsql"
 )
 
 // running are statements that call back as soon as they run: to interrupt one
@@ -59,9 +58,9 @@ func TestAnInterruptedWriteEndsTheTransaction(t *testing.T) {
 	}
 	t.Run("fn that returns is rolled back", func(t *testing.T) {
 		t.Parallel()
-		db := newDB(t)
+		db := newSQLite(t)
 		ctx := holding(t, 33, "a")
-		err := stdsql.Update(ctx, db, account, func(tx *sql.Tx) error {
+		err := db.update(ctx, func(tx *sql.Tx) error {
 			return errors.Join(add(ctx, 10)(tx), interrupted(ctx, tx))
 		})
 		require.ErrorIs(t, err, context.Canceled)
@@ -71,16 +70,16 @@ func TestAnInterruptedWriteEndsTheTransaction(t *testing.T) {
 	for _, end := range []error{nil, errors.New("insufficient funds")} {
 		t.Run("fn that goes on is found out", func(t *testing.T) {
 			t.Parallel()
-			db := newDB(t)
+			db := newSQLite(t)
 			ctx := holding(t, 33, "a")
-			err := stdsql.Update(ctx, db, account, func(tx *sql.Tx) error {
+			err := db.update(ctx, func(tx *sql.Tx) error {
 				_ = interrupted(ctx, tx)
 				return errors.Join(add(ctx, 10)(tx), end)
 			})
 			require.ErrorIs(t, err, guard.ErrUnknown)
 			require.ErrorContains(t, err, "the transaction ended inside fn, and fn went on")
 			require.Equal(t, 110, balance(t, db), "SQLite has committed it by itself")
-			require.Zero(t, mark(t, db, account))
+			require.Zero(t, db.mark(t, account))
 		})
 	}
 }
@@ -93,13 +92,13 @@ func TestAnInterruptedQueryLeavesNothingOpen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			file := newFile(t, journal)
-			db, elsewhere := connect(t, dsn(file, patient)), connect(t, dsn(file, hasty))
+			db, elsewhere := onSQLite(t, file, patient), onSQLite(t, file, hasty)
 			ctx, leave := context.WithCancel(holding(t, 33, "a"))
 			id := running.add(func() {
 				leave()
 				time.Sleep(100 * time.Millisecond) // for the driver to hear of it
 			})
-			err := stdsql.Update(ctx, db, account, func(tx *sql.Tx) error {
+			err := db.update(ctx, func(tx *sql.Tx) error {
 				return tx.QueryRowContext(ctx, "SELECT test_running(?) FROM accounts", id).Scan(new(int))
 			})
 			require.ErrorIs(t, err, context.Canceled)

@@ -1,0 +1,96 @@
+package stdsql_test
+
+import (
+	"database/sql"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/guard"
+)
+
+func TestPostgresWhatCommitAnswers(t *testing.T) {
+	t.Parallel()
+	db := newPostgres(t)
+	db.claim(t, tok(33, "a"))
+	ctx := holding(t, 33, "a")
+	run(t, db, "CREATE TABLE cards (account INTEGER REFERENCES accounts DEFERRABLE INITIALLY DEFERRED)")
+
+	err := db.update(ctx, func(tx *sql.Tx) error {
+		run(t, tx, "INSERT INTO cards VALUES (43)")
+		return write(ctx, tx, 0)
+	})
+	require.ErrorContains(t, err, "stdsql: commit: ")
+	require.NotErrorIs(t, err, guard.ErrUnknown, "a deferred constraint is an ordinary error")
+
+	err = db.update(ctx, func(tx *sql.Tx) error {
+		_, _ = tx.ExecContext(ctx, "SELECT 1 / 0")
+		_ = write(ctx, tx, 0)
+		return nil
+	})
+	require.ErrorContains(t, err, "stdsql: commit: ")
+	require.NotErrorIs(t, err, guard.ErrUnknown, "fn has ignored an error: rolled back")
+	require.Equal(t, 100, balance(t, db))
+
+	broken := errors.New("connection reset by peer")
+	for _, c := range []struct {
+		commit  func(tx openTx) error
+		balance int
+		name    string
+	}{
+		{func(openTx) error { return broken }, 100, "before it was applied"},
+		{func(tx openTx) error { return errors.Join(tx.Commit(), broken) }, 110, "after it was applied"},
+	} {
+		pool := db.hooked(t, &hooks{commit: c.commit})
+		pool.SetMaxOpenConns(1)
+		err := db.over(pool).Update(ctx, account, add(ctx, 10))
+		require.ErrorIs(t, err, guard.ErrUnknown, c.name)
+		require.ErrorIs(t, err, broken, c.name)
+		require.Equal(t, c.balance, balance(t, db), c.name)
+		require.NoError(t, pool.PingContext(ctx), "the pool must be fit for use")
+	}
+}
+
+func TestPostgresASessionThatEndsWithTheCommitIsUnknown(t *testing.T) {
+	t.Parallel()
+	db := newPostgres(t)
+	db.claim(t, tok(33, "a"))
+	// A COMMIT that takes long: what it was answered does not say how far it got.
+	run(t, db, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(60); RETURN NULL; END'`)
+	run(t, db, "CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON accounts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow()")
+	ctx := holding(t, 33, "a")
+	pids, result := make(chan int, 1), make(chan error, 1)
+	go func() {
+		result <- db.update(ctx, func(tx *sql.Tx) error {
+			var pid int
+			if err := tx.QueryRowContext(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+				return err
+			}
+			pids <- pid
+			return write(ctx, tx, 0)
+		})
+	}()
+	sleeping := "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND query ILIKE 'commit%' AND pid IN " +
+		"(SELECT pid FROM pg_locks WHERE locktype = 'relation' AND relation = 'accounts'::regclass)"
+	require.Eventually(t, func() bool { return one[int](t, db, sleeping) == 1 }, time.Minute, 5*time.Millisecond)
+	_, err := db.ExecContext(ctx, "SELECT pg_terminate_backend($1)", <-pids)
+	require.NoError(t, err)
+	require.ErrorIs(t, <-result, guard.ErrUnknown)
+	require.Equal(t, 100, balance(t, db))
+}
+
+func TestPostgresARefusedAdmissionAbortsTheTransaction(t *testing.T) {
+	t.Parallel()
+	db := newPostgres(t)
+	db.claim(t, tok(34, "b"))
+	zombie := holding(t, 33, "a")
+	err := inTx(t, db, func(tx *sql.Tx) error {
+		require.ErrorIs(t, db.guard().Join(zombie, tx, account), guard.ErrStale)
+		require.ErrorContains(t, write(zombie, tx, 0), "25P02", "whoever ignores it writes nothing")
+		return nil
+	})
+	require.Error(t, err)
+	require.Equal(t, 100, balance(t, db))
+}
