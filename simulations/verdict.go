@@ -36,7 +36,7 @@ func (v *Verdict) Unwrap() error { return v.Said }
 func (v *Verdict) Error() string {
 	if v.Toothless() {
 		return "simulations: toothless (" + v.Interleaving + "): the unguarded twin was never corrupted, so nothing was proven. " +
-			"A guard that is not Fencepost's needs Subject.Unguarded, a service behind HTTP httppoint.Handler, and code in memory a simulations.Point: see docs/testing.md"
+			"A guard that is not Fencepost's needs Subject.Unguarded, a service behind HTTP httppoint.Handler, code in memory a simulations.Point, and a protected table the mode 'observe': see docs/testing.md"
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "simulations: %s", v.Interleaving)
