@@ -1,14 +1,19 @@
 // Command fencepost shows what a paused lock holder does to a row, and what a
-// guard does about it:
+// guard does about it; and keeps a PostgreSQL database for the guards:
 //
-//	fencepost simulate              with embedded servers, in a few seconds
-//	fencepost simulate --help       with your own servers
+//	fencepost simulate                                with embedded servers, in a few seconds
+//	fencepost migrate up|down|status|check|print      the tables and functions
+//	fencepost marks list|show|prune|reset             what has been admitted
+//
+// Each has a --help.
 //
 // # Exit status
 //
-//	0    the guard accepted nothing stale, and without it updates were lost
-//	1    one of the two is not so
-//	2    nothing is known: bad flags, a server that does not answer, a run that broke
+//	0    done, or yes: the guard accepted nothing stale, and without it updates
+//	     were lost; the database has everything; the resource has a mark
+//	1    no: one of these is not so, and what was printed says which
+//	2    nothing is known: bad flags, a server that does not answer, a run that
+//	     broke, a confirmation that was not given
 //	130  interrupted (128 and the signal's number); everything has been removed
 package main
 
@@ -28,6 +33,8 @@ import (
 
 type cli struct {
 	Simulate simulateCmd `cmd:"" help:"Stop a lock holder past its lease, and see what its late write does."`
+	Migrate  migrateCmd  `cmd:"" help:"Put Fencepost's tables and functions into a PostgreSQL database."`
+	Marks    marksCmd    `cmd:"" help:"See the marks of a PostgreSQL database, prune them, lower one that is poisoned."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 	Writer   writerCmd   `cmd:"" hidden:"" help:"One writer of a simulation; started by it."`
 }
@@ -56,13 +63,27 @@ func run(args []string, std streams) int {
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
-		return status(fmt.Errorf("%w (see fencepost --help)", err), std.err)
+		return status(fmt.Errorf("%w (see %s --help)", err, asked(err)), std.err)
 	}
 	return status(command.Run(), std.err)
 }
 
-// errVerdict has been told already, by the verdict.
-var errVerdict = errors.New("fencepost: the simulation did not come out as it should")
+// asked is the command that the arguments have named, as far as they did.
+func asked(err error) string {
+	command := "fencepost"
+	var wrong *kong.ParseError
+	if errors.As(err, &wrong) {
+		for _, step := range wrong.Context.Path {
+			if step.Command != nil {
+				command = step.Command.FullPath()
+			}
+		}
+	}
+	return command
+}
+
+// errNo is the answer of a command, which has been told already.
+var errNo = errors.New("the answer is no")
 
 // status says on one line what went wrong.
 func status(err error, out io.Writer) int {
@@ -70,7 +91,7 @@ func status(err error, out io.Writer) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errVerdict):
+	case errors.Is(err, errNo):
 		return 1
 	}
 	fmt.Fprintln(out, "fencepost:", oneLine(err))

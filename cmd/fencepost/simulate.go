@@ -50,7 +50,7 @@ func (c *simulateCmd) Run(std streams) error {
 
 func proven(report *simulate.Report) error {
 	if !report.Fenced() || !report.Corrupted() {
-		return errVerdict
+		return errNo
 	}
 	return nil
 }
