@@ -1,7 +1,7 @@
 # Fencepost's commands. `make` alone lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup test containers test-oldest test-newest lint vet-os fuzz simulate rounds experiment
+.PHONY: help setup test containers test-oldest test-newest lint vet-os fuzz simulate rounds experiment bench
 
 FUZZTIME ?= 30s
 ROUNDS ?= 1000
@@ -11,7 +11,7 @@ GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: ## get what the tests need: modules, PostgreSQL, Redis, a C compiler for -race
+setup: ## get what the tests need: modules, servers, a C compiler for -race
 	@scripts/setup
 
 test: ## test every module that needs no Docker, with -race; installs nothing
@@ -31,7 +31,7 @@ lint: ## run golangci-lint over every module, and shellcheck
 	@set -e; for module in $$(scripts/modules); do \
 		echo "lint $$module"; (cd $$module && go run $(GOLANGCI) run ./...); \
 	done
-	@if command -v shellcheck >/dev/null; then shellcheck .ci/run scripts/* internal/testenv/*.sh; \
+	@if command -v shellcheck >/dev/null; then shellcheck .ci/run scripts/* internal/testenv/*.sh bench/server/*.sh; \
 	else echo 'lint: shellcheck is not installed: the scripts were not checked'; fi
 
 vet-os: ## go vet every module for macOS and Windows
@@ -52,3 +52,6 @@ rounds: ## stop real writers ROUNDS (1000) times, each way and on each resource:
 experiment: ## etcd's lost additions, with and without a fence: RUNS (1) times two minutes
 	@FENCEPOST_EXPERIMENT_RUNS=$(RUNS) go test ./internal/lockset \
 		-run '^TestExperiment$$' -count=1 -timeout 2h -v
+
+bench: ## what guarded writes cost beside plain ones, as ratios; ARGS="-quick -only write"
+	go run -C bench . $(ARGS)

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/fencepost/fencepost/bench/measure"
+	"github.com/fencepost/fencepost/bench/server"
+	"github.com/fencepost/fencepost/bench/write"
+)
+
+// group is what is measured on the same servers.
+type group struct {
+	name string
+	// start starts the servers and returns the figures; stop ends the servers.
+	start func(ctx context.Context) (figures []measure.Figure, stop func() error, err error)
+}
+
+// groups are all that there are, in the order in which they are measured.
+var groups = []group{{"write", startWrite}}
+
+func names(all []group) string {
+	var names []string
+	for _, g := range all {
+		names = append(names, g.name)
+	}
+	return strings.Join(names, ",")
+}
+
+func startWrite(ctx context.Context) ([]measure.Figure, func() error, error) {
+	s, err := server.Postgres(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	w, err := write.Open(ctx, s.URL)
+	if err != nil {
+		return nil, nil, errors.Join(err, s.Stop())
+	}
+	return w.Figures(), func() error { w.Close(); return s.Stop() }, nil
+}
