@@ -16,6 +16,12 @@ func TestTestingPageQuotesCodeThatCompiles(t *testing.T) {
 	quote.Check(t, "docs/testing.md", "examples/withdraw")
 }
 
+func TestOtherPagesQuoteCodeThatCompiles(t *testing.T) {
+	t.Parallel()
+	quote.Check(t, "docs/migrations.md", "migrations")
+	quote.Check(t, "docs/rollout.md", "sqlguard")
+}
+
 func TestTestingPageListsTheRules(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("docs/testing.md")
