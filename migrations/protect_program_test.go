@@ -33,8 +33,9 @@ func (f fence) scriptContext(t *testing.T, ctx context.Context, text string) str
 func (f fence) shell(t *testing.T, ctx context.Context, text string) string {
 	t.Helper()
 	var env string
-	require.NoError(t, f.QueryRow(ctx, `SELECT format('export PATH=%L:$PATH PGHOST=127.0.0.1 PGPORT=%s PGUSER=%L PGDATABASE=%L FOLDER=%L',
-		(SELECT setting FROM pg_config WHERE name = 'BINDIR'), current_setting('port'), session_user, current_database(), '/tmp/' || $1)`, f.schema).Scan(&env))
+	require.NoError(t, f.QueryRow(ctx, `SELECT format('export PATH=%L:$PATH PGHOST=127.0.0.1 PGPORT=%s PGUSER=%L PGPASSWORD=%L PGDATABASE=%L FOLDER=%L',
+		(SELECT setting FROM pg_config WHERE name = 'BINDIR'), current_setting('port'), session_user, $2::text, current_database(), '/tmp/' || $1)`,
+		f.schema, f.Config().ConnConfig.Password).Scan(&env))
 	return env + "\nexec 2>&1\n" + text
 }
 
