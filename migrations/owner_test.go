@@ -3,6 +3,7 @@ package migrations_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -56,6 +57,10 @@ func TestOrdinaryOwner(t *testing.T) {
 	var ended int
 	require.NoError(t, successor.QueryRow(ctx, "SELECT fencepost.evict('account/42', 6)").Scan(&ended))
 	require.Equal(t, 1, ended, "a session of its own role needs no right")
+	// It is ended by a signal, and has its lock until it notices.
+	require.Eventually(t, func() bool {
+		return one[int](t, admin, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())") == 0
+	}, 30*time.Second, 10*time.Millisecond)
 
 	_, err = admin.ExecContext(ctx, "GRANT pg_signal_backend TO "+operator)
 	require.NoError(t, err)
