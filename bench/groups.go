@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/fencepost/fencepost/bench/measure"
-	"github.com/fencepost/fencepost/bench/server"
 	"github.com/fencepost/fencepost/bench/write"
+	"github.com/fencepost/fencepost/internal/testenv"
 )
 
 // group is what is measured on the same servers.
@@ -28,8 +28,10 @@ func names(all []group) string {
 	return strings.Join(names, ",")
 }
 
+// startWrite has the server wait for its disk. The checkpoints that a run would
+// cause are put off, since they hit one side or the other.
 func startWrite(ctx context.Context) ([]measure.Figure, func() error, error) {
-	s, err := server.Postgres(ctx)
+	s, err := testenv.StartPostgres("fsync=on", "synchronous_commit=on", "max_wal_size=8GB", "checkpoint_timeout=1h")
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,0 +1,27 @@
+package testenv_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/internal/testenv"
+)
+
+func TestAServerForProgramsHasItsSettingsAndEnds(t *testing.T) {
+	t.Parallel()
+	s, err := testenv.StartPostgres("fsync=on", "max_wal_size=2GB")
+	require.NoError(t, err)
+	conn, err := pgx.Connect(t.Context(), s.URL)
+	require.NoError(t, err)
+	defer conn.Close(t.Context())
+	var settings string
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT current_setting('fsync') || ' ' || current_setting('max_wal_size')").Scan(&settings))
+	require.Equal(t, "on 2GB", settings)
+
+	require.NoError(t, s.Stop())
+
+	require.Eventually(t, func() bool { return conn.Ping(t.Context()) != nil }, 30*time.Second, 10*time.Millisecond)
+}
