@@ -26,6 +26,8 @@ type killed struct {
 	pool  *pgxpool.Pool
 	fence *sqlguard.Guard
 	claim func(ctx context.Context, tok token.Token) error
+	rows  *sqlguard.Table // the last of the doors, where there are four
+	doors int
 	table string
 	tok   token.Token
 
@@ -48,10 +50,14 @@ func newKilled(t *testing.T, spare *testenv.Spare, schema, synchronous string) *
 	db := stdlib.OpenDBFromPool(pool)
 	defer db.Close()
 	require.NoError(t, migrations.Set{Schema: schema}.Up(t.Context(), db))
-	k := &killed{t: t, spare: spare, pool: pool, table: pgx.Identifier{schema, "ledger"}.Sanitize(), told: map[int64]error{}}
+	k := &killed{t: t, spare: spare, pool: pool, doors: 3, table: pgx.Identifier{schema, "ledger"}.Sanitize(), told: map[int64]error{}}
 	k.fence = &sqlguard.Guard{DB: pool, Schema: schema}
 	k.claim = k.fence.Admit
-	_, err = pool.Exec(t.Context(), "SET LOCAL synchronous_commit = on; CREATE TABLE "+k.table+" (op bigint PRIMARY KEY)")
+	if synchronous == "on" { // its claims are durable, and would save what others have committed asynchronously
+		k.rows, k.doors = &sqlguard.Table{Guard: k.fence, Name: pgx.Identifier{schema, "ledger"}, Key: "op", Prefix: "op/"}, 4
+	}
+	_, err = pool.Exec(t.Context(), "SET LOCAL synchronous_commit = on; CREATE TABLE "+k.table+
+		" (op bigint PRIMARY KEY, last_token bigint NOT NULL DEFAULT 0, last_holder text NOT NULL DEFAULT '')")
 	require.NoError(t, err)
 	return k
 }
@@ -66,7 +72,7 @@ func (k *killed) round() {
 	busy := make(chan struct{}, writers)
 	var group sync.WaitGroup
 	for w := range writers {
-		group.Go(func() { k.write(ctx, w%3, busy) })
+		group.Go(func() { k.write(ctx, w%k.doors, busy) })
 	}
 	for range writers {
 		<-busy
@@ -109,6 +115,9 @@ func (k *killed) insert(ctx context.Context, door int, op int64) error {
 	case 1:
 		_, err := k.fence.On(resource).Exec(ctx, text, op)
 		return err
+	case 3: // a row of its own, with its mark
+		own := token.Token{Resource: fmt.Sprint("op/", op), Number: k.tok.Number, Holder: k.tok.Holder}
+		return k.rows.Insert(token.NewContext(ctx, own), op, nil)
 	}
 	err := pgx.BeginFunc(ctx, k.pool, func(tx pgx.Tx) error {
 		if err := k.fence.Join(ctx, tx, resource); err != nil {
@@ -148,7 +157,7 @@ func (k *killed) judge() {
 		}
 	}
 	var mark int64
-	err = k.pool.QueryRow(k.t.Context(), "SELECT number FROM "+pgx.Identifier{k.fence.Schema, "marks"}.Sanitize()).Scan(&mark)
+	err = k.pool.QueryRow(k.t.Context(), "SELECT number FROM "+pgx.Identifier{k.fence.Schema, "marks"}.Sanitize()+" WHERE resource = $1", resource).Scan(&mark)
 	if err != nil || mark < k.tok.Number {
 		k.fallen++
 	}

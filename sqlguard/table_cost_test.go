@@ -80,15 +80,6 @@ func TestUpdatesStayHeapOnly(t *testing.T) {
 	require.Zero(t, indexed, "the twin, whose mark is indexed, must lose them")
 }
 
-func BenchmarkTableUpdate(b *testing.B) {
-	e := newRows(b)
-	e.claimed(33)
-	ctx, set := e.ctx(33), e.sql("UPDATE accounts SET writer = $1 WHERE id = $2")
-	ratio.Report(b,
-		func() error { _, err := e.pool.Exec(ctx, set, "x", 42); return err },
-		func() error { return e.accounts.Update(ctx, 42, sqlguard.Set{{"writer", "x"}}) })
-}
-
 func BenchmarkTableUpsert(b *testing.B) {
 	e := newRows(b)
 	e.claimed(33)
@@ -96,14 +87,4 @@ func BenchmarkTableUpsert(b *testing.B) {
 	ratio.Report(b,
 		func() error { _, err := e.pool.Exec(ctx, set, "x", 42); return err },
 		func() error { return e.accounts.Upsert(ctx, 42, sqlguard.Set{{"writer", "x"}}) })
-}
-
-// A refusal is held against the unguarded write that finds no row.
-func BenchmarkTableUpdateRefused(b *testing.B) {
-	e := newRows(b)
-	e.claimed(34)
-	ctx, set := e.ctx(33), e.sql("UPDATE accounts SET writer = $1 WHERE id = $2")
-	ratio.Report(b,
-		func() error { _, err := e.pool.Exec(ctx, set, "x", 7); return err },
-		func() error { _ = e.accounts.Update(ctx, 42, sqlguard.Set{{"writer", "x"}}); return nil })
 }

@@ -11,6 +11,10 @@ import (
 // grace is how long an admission may take once the lease behind it is lost.
 const grace = 30 * time.Second
 
+// goodbye bounds what a connection is told before the pool has it back. Where it
+// is not answered the connection is thrown away.
+const goodbye = 5 * time.Second
+
 // asking returns a context to be admitted under. It ends with ctx, but not at
 // once where only the lease is lost: whether its token may still write is for
 // the mark to say, and a refusal says more than the end of a context.

@@ -56,7 +56,9 @@ func (d *mysql) leave(conn *sql.Conn) error {
 	if d.bound == 0 {
 		return nil
 	}
-	_, err := conn.ExecContext(context.Background(), statement(mysqlLeave))
+	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+	defer cancel()
+	_, err := conn.ExecContext(ctx, statement(mysqlLeave))
 	return err
 }
 

@@ -61,7 +61,6 @@ func TestWritersOfOneTokenAreSideBySide(t *testing.T) {
 	})
 }
 
-// hazard G25
 func TestASuccessorIsNotStarved(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, db *database) {
