@@ -43,9 +43,10 @@ func (e *StaleError) Is(target error) bool {
 func (e *StaleError) collides() bool { return e.Token.Number == e.Mark.Number }
 
 // Refusal reports whether err refuses a writer: its token is stale, collides,
-// is missing, released or incomplete. Other errors say nothing of the token.
+// is missing, released, incomplete or without a valid seal. Other errors say
+// nothing of the token.
 func Refusal(err error) bool {
-	for _, refusal := range []error{ErrStale, token.ErrMissing, token.ErrReleased, token.ErrInvalid} {
+	for _, refusal := range []error{ErrStale, token.ErrMissing, token.ErrReleased, token.ErrInvalid, token.ErrSeal} {
 		if errors.Is(err, refusal) {
 			return true
 		}

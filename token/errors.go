@@ -30,6 +30,9 @@ var (
 	// that carries a token of it from elsewhere, a request's header say:
 	// waiting for it would be waiting for the caller.
 	ErrForeign = errors.New("token: context carries a token from elsewhere")
+	// ErrSeal is found where a token needs a seal, and has none, or one that is
+	// wrong, has expired, or was made with a key nobody knows. See package seal.
+	ErrSeal = errors.New("token: no valid seal")
 	// ErrExhausted is found when an issuer has no number left to give.
 	ErrExhausted = errors.New("token: numbers exhausted")
 )

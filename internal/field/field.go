@@ -1,5 +1,6 @@
-// Package field turns the parts of a token into an Item of RFC 9651 and back,
-// for package token (its text form) and package httpguard (its header).
+// Package field turns the parts of a token and of its seal into an Item of
+// RFC 9651 and back, for the packages token and seal (their text forms) and
+// httpguard (its header).
 package field
 
 import (
