@@ -20,11 +20,15 @@
 //
 //	an unsafe method without a token of the resource   428 Precondition Required
 //	a malformed field, two tokens for one resource     400 Bad Request
+//	a token without a valid seal, where seals count    403 Forbidden
 //	a stale token, or a collision                      412 Precondition Failed
 //	the store of marks did not answer                  503, with Retry-After
+//	older requests have not left their handlers        503, with Retry-After
 //	the resource of the request is not known           500
 //
-// [Error] gives the same answers to the errors of a handler's own writes.
+// [Error] gives the same answers to the errors of a handler's own writes, and
+// Transport turns the refusal of another service into a [*guard.StaleError]. The
+// contract with other languages is docs/http.md.
 //
 // # What it promises
 //
@@ -34,20 +38,26 @@
 // status that clients are known to send again by themselves, and means that
 // the request changed nothing. Tokens never leave for a host that was not named.
 //
+// Inside one process no handler runs under an older token while one runs under
+// a newer one: see [Window]. With a Store as durable as the resource, a service
+// that is one process, and handlers that do not write after they have returned,
+// that alone is a fence.
+//
 // # What it does not
 //
-// It does not make the handler's write safe. The middleware compares before
-// the handler runs; the handler may be stopped right after, and write when a
-// newer request has come and gone: check-then-act. Nothing here shuts that
-// window, not even inside one process. The write itself must be guarded, with
-// the token that r.Context() carries, as sqlguard does; the middleware then
-// needs no Store of its own, and is there to say no early and in HTTP's words.
-// The example "Incorrect" shows what becomes of a handler that trusts it.
+// It does not make the writes of several processes safe. The middleware of one
+// replica compares before its handler runs; the process may be stopped right
+// after, and write when a newer request has come and gone at another replica:
+// check-then-act. The write itself must be guarded there, with the token that
+// r.Context() carries, as sqlguard and redisguard do. The middleware then needs
+// no Store of its own, and is there to say no early and in HTTP's words. The
+// example "Incorrect" shows what becomes of a handler that trusts it.
 //
 // It does not know who speaks. The field is a claim that anyone can make who
-// can reach the server: tokens are not sealed. Whoever makes up the greatest
-// number is admitted, and locks everybody else out. Let in only callers that
-// you trust, and take the field off requests that come from outside.
+// can reach the server: whoever makes up the greatest number is admitted, and
+// locks everybody else out. Seals say that a token was issued by whoever has
+// the key (package seal), and not that it is the sender's: whoever can read the
+// field can send it again. Let in only callers that you trust, over TLS.
 //
 // It does not guard a GET that writes. Safe methods pass without a token.
 //
@@ -61,5 +71,6 @@
 //		})))
 //
 // Where next: package token for the tokens and their contexts, package guard
-// for the rule and for stores, package sqlguard for the write.
+// for the rule and for stores, packages sqlguard and redisguard for the write,
+// package seal for forgers.
 package httpguard

@@ -29,6 +29,8 @@ func TestError(t *testing.T) {
 		"a collision":             {guard.ErrCollision, 412, httpguard.ProblemStale, nil},
 		"stale, the lease lost":   {errors.Join(stale, token.ErrLost), 412, httpguard.ProblemStale, "account/42"},
 		"missing":                 {&token.MissingError{Resource: "account/7", Have: []string{"secret"}}, 428, httpguard.ProblemMissing, "account/7"},
+		"no valid seal":           {fmt.Errorf("%w: secret", token.ErrSeal), 403, httpguard.ProblemSeal, nil},
+		"no such row":             {fmt.Errorf("%w: secret", guard.ErrNoRow), 404, "about:blank", nil},
 		"invalid":                 {token.Token{}.Check(), 400, httpguard.ProblemMalformed, nil},
 		"retryable":               {fmt.Errorf("%w: SQLSTATE 40001 secret", guard.ErrRetryable), 503, httpguard.ProblemUnavailable, nil},
 		"evicted":                 {fmt.Errorf("%w: SQLSTATE 57P01 secret", guard.ErrEvicted), 503, httpguard.ProblemUnavailable, nil},

@@ -2,6 +2,7 @@ package httpguard_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -40,13 +41,14 @@ func (a *account) write(ctx context.Context, balance string) error {
 // account's lock. Then it tries once more with the token of long ago.
 func Example() {
 	acc := &account{}
-	guarded := httpguard.Middleware{Resources: httpguard.Pattern("account/{id}")}
-	mux := http.NewServeMux()
-	mux.Handle("PUT /accounts/{id}", guarded.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	withdrawals := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := acc.write(r.Context(), "100"); err != nil {
 			httpguard.Error(w, r, err)
 		}
-	})))
+	})
+	mux := http.NewServeMux()
+	guarded := httpguard.Middleware{Resources: httpguard.Pattern("account/{id}")}
+	mux.Handle("PUT /accounts/{id}", guarded.Wrap(withdrawals))
 	service := httptest.NewServer(mux)
 	defer service.Close()
 
@@ -56,7 +58,7 @@ func Example() {
 		req, _ := http.NewRequestWithContext(ctx, "PUT", service.URL+"/accounts/42", nil)
 		resp, err := client.Do(req)
 		if err != nil {
-			fmt.Println(err)
+			fmt.Println("stale:", errors.Is(err, guard.ErrStale))
 			return
 		}
 		defer resp.Body.Close()
@@ -75,25 +77,61 @@ func Example() {
 	// 200 OK
 	// <nil>
 	// 428 Precondition Required
-	// 412 Precondition Failed
+	// stale: true
 }
 
 // The handler of the example "Incorrect", put right: the write compares the
-// token with the mark, in the same step. The middleware needs no store.
+// token with the mark, in the same step. The middleware needs no store. Its
+// window is of no help here, since there are two replicas of the service.
 func ExampleMiddleware() {
 	acc := &account{balance: "0"}
 	looked, resume := make(chan struct{}), make(chan struct{})
 	guarded := httpguard.Middleware{Resources: httpguard.Pattern("account/{id}")}
+	replica := func() *httptest.Server {
+		mux := http.NewServeMux()
+		mux.Handle("PUT /accounts/{id}/{balance}", guarded.Wrap(http.HandlerFunc(
+			func(w http.ResponseWriter, r *http.Request) {
+				balance := r.PathValue("balance")
+				if balance == "100" {
+					close(looked)
+					<-resume // a collection, a stopped machine, a slow disk
+				}
+				if err := acc.write(r.Context(), balance); err != nil {
+					httpguard.Error(w, r, err)
+				}
+			})))
+		return httptest.NewServer(mux)
+	}
+	one, two := replica(), replica()
+	defer one.Close()
+	defer two.Close()
+
+	older := make(chan string)
+	go func() { older <- put(one, "100", `33;r="account/42";h="a"`) }()
+	<-looked
+	fmt.Println("newer:", put(two, "250", `34;r="account/42";h="b"`))
+	close(resume)
+	fmt.Println("older:", <-older)
+	fmt.Println("balance:", acc.balance)
+	// Output:
+	// newer: 200 OK
+	// older: 412 Precondition Failed
+	// balance: 250
+}
+
+// One process, one window: the newer request waits until the older one has left
+// its handler. The older one's context ends, and tells it why.
+func ExampleWindow() {
+	looked := make(chan struct{})
+	guarded := httpguard.Middleware{Resources: httpguard.Pattern("account/{id}"), Store: &guard.Memory{}}
 	mux := http.NewServeMux()
 	mux.Handle("PUT /accounts/{id}/{balance}", guarded.Wrap(http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {
-			balance := r.PathValue("balance")
-			if balance == "100" {
+			if r.PathValue("balance") == "100" {
 				close(looked)
-				<-resume // a collection, a stopped machine, a slow disk
-			}
-			if err := acc.write(r.Context(), balance); err != nil {
-				httpguard.Error(w, r, err)
+				<-r.Context().Done() // as any call does that is given the context
+				fmt.Println("cause:", context.Cause(r.Context()))
+				httpguard.Error(w, r, r.Context().Err())
 			}
 		})))
 	service := httptest.NewServer(mux)
@@ -103,13 +141,11 @@ func ExampleMiddleware() {
 	go func() { older <- put(service, "100", `33;r="account/42";h="a"`) }()
 	<-looked
 	fmt.Println("newer:", put(service, "250", `34;r="account/42";h="b"`))
-	close(resume)
 	fmt.Println("older:", <-older)
-	fmt.Println("balance:", acc.balance)
 	// Output:
+	// cause: guard: stale token account/42#33: mark is newer
 	// newer: 200 OK
 	// older: 412 Precondition Failed
-	// balance: 250
 }
 
 // put writes balance to account 42 with the field, and returns the status.

@@ -1,10 +1,13 @@
 package httpguard
 
 import (
+	"strings"
+
 	"github.com/dunglas/httpsfv"
 
 	"github.com/fencepost/fencepost/internal/field"
 	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/seal"
 )
 
 const (
@@ -22,15 +25,55 @@ const (
 //
 // Several lines are one List (RFC 9651 §4.2). Each member is an Integer of 1
 // to fifteen digits with the parameters r (resource) and h (holder), which are
-// Strings or Display Strings. Other parameters are passed over, and of two
-// with one name the last counts, as the RFC has it. Anything else is a
-// [*HeaderError], and so are two tokens of one resource, equal ones too: one
-// of the two would be judged and the other one used. The error is for the
-// whole field: there are no tokens beside it.
+// Strings or Display Strings, and may be k (String), x (Integer from 1) and s
+// (Byte Sequence), which are a seal: s and k stand together, and x only beside
+// them. Other parameters are passed over, and of two with one name the last
+// counts, as the RFC has it. Anything else is a [*HeaderError], and so are two
+// tokens of one resource, equal ones too: one of the two would be judged and
+// the other one used. The error is for the whole field: there are no tokens
+// beside it.
+//
+// Seals are checked for their form alone, and dropped: see [ParseSealed].
 func Parse(values []string) ([]token.Token, error) {
+	var room [4]seal.Sealed
+	all, err := appendSealed(room[:0], values)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	toks := make([]token.Token, len(all))
+	for i := range all {
+		toks[i] = all[i].Token
+	}
+	return toks, nil
+}
+
+// ParseSealed is [Parse] with the seals. They are not verified: that is for a
+// [seal.Ring]. A code of the wrong length is no malformed member but a seal
+// that no ring accepts.
+func ParseSealed(values []string) ([]seal.Sealed, error) {
+	return appendSealed(nil, values)
+}
+
+// appendSealed uses the room of dst, which is empty. The result is nil where
+// there are no tokens.
+func appendSealed(dst []seal.Sealed, values []string) ([]seal.Sealed, error) {
+	if len(values) == 0 {
+		return nil, nil
+	}
 	if size(values) > MaxBytes {
 		return nil, tooLong()
 	}
+	if n := 1 + strings.Count(values[0], ","); n > cap(dst) {
+		dst = make([]seal.Sealed, 0, min(n, MaxMembers))
+	}
+	if all, ok := scan(dst, values); ok {
+		return all, nil
+	}
+	return read(dst, values)
+}
+
+// read is appendSealed by the library, for every form that the RFC allows.
+func read(dst []seal.Sealed, values []string) ([]seal.Sealed, error) {
 	list, err := httpsfv.UnmarshalList(values)
 	if err != nil {
 		return nil, &HeaderError{Rule: "must be a List of RFC 9651", Err: err}
@@ -41,58 +84,37 @@ func Parse(values []string) ([]token.Token, error) {
 	if len(list) > MaxMembers {
 		return nil, tooMany()
 	}
-	toks := make([]token.Token, 0, len(list))
 	for i, member := range list {
-		tok, err := parseMember(member)
+		s, err := readMember(member)
 		if err != nil {
 			return nil, &HeaderError{Member: i + 1, Rule: rule(err), Err: err}
 		}
-		if _, twice := find(toks, tok.Resource); twice {
+		if has(dst, s.Token.Resource) {
 			return nil, &HeaderError{Member: i + 1, Rule: onlyOne}
 		}
-		toks = append(toks, tok)
+		dst = append(dst, s)
 	}
-	return toks, nil
+	return dst, nil
 }
 
-// Format returns the value that [Parse] reads back as toks. Of no tokens it is
-// empty, and the field must be left out (RFC 9651 §3.1). An incomplete token,
-// two of one resource, and more than MaxMembers or MaxBytes are a
-// [*HeaderError].
-func Format(toks ...token.Token) (string, error) {
-	if len(toks) > MaxMembers {
-		return "", tooMany()
-	}
-	list := make(httpsfv.List, len(toks))
-	for i, tok := range toks {
-		if err := tok.Check(); err != nil {
-			return "", &HeaderError{Member: i + 1, Rule: rule(err), Err: err}
-		}
-		if _, twice := find(toks[:i], tok.Resource); twice {
-			return "", &HeaderError{Member: i + 1, Rule: onlyOne}
-		}
-		list[i] = field.Item(tok.Number, tok.Resource, tok.Holder)
-	}
-	text, err := httpsfv.Marshal(list)
-	if err != nil {
-		return "", &HeaderError{Rule: "must be a List of RFC 9651", Err: err}
-	}
-	if len(text) > MaxBytes {
-		return "", tooLong()
-	}
-	return text, nil
-}
-
-func parseMember(member httpsfv.Member) (token.Token, error) {
+func readMember(member httpsfv.Member) (seal.Sealed, error) {
 	item, ok := member.(httpsfv.Item)
 	if !ok {
-		return token.Token{}, errInnerList
+		return seal.Sealed{}, errInnerList
 	}
 	number, resource, holder, err := field.Parts(item)
 	if err != nil {
-		return token.Token{}, err
+		return seal.Sealed{}, err
 	}
-	return token.New(resource, number, holder)
+	tok, err := token.New(resource, number, holder)
+	if err != nil {
+		return seal.Sealed{}, err
+	}
+	params, err := field.SealOf(item)
+	if err != nil {
+		return seal.Sealed{}, err
+	}
+	return seal.Sealed{Token: tok, Key: params.Key, Until: params.Until, Code: params.Code}, nil
 }
 
 // size counts the lines as they will be joined: with a comma and a space.
@@ -102,6 +124,15 @@ func size(values []string) int {
 		n += len(value) + len(", ")
 	}
 	return n - len(", ")
+}
+
+func has(all []seal.Sealed, resource string) bool {
+	for i := range all {
+		if all[i].Token.Resource == resource {
+			return true
+		}
+	}
+	return false
 }
 
 func find(toks []token.Token, resource string) (token.Token, bool) {

@@ -4,52 +4,119 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dunglas/httpsfv"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/httpguard"
 	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/seal"
 )
 
-// FuzzParse reads lines, and writes and reads again what it could read.
+// FuzzParse reads lines, and writes and reads again what it could read. What
+// may be read is for a second reading to say, which knows the RFC's types and
+// the rules of a token, and nothing else.
 func FuzzParse(f *testing.F) {
 	f.Add(`33;r="account/42";h="a"`)
 	f.Add("33;r=\"account/42\";h=\"a\"\n34;r=%\"gr%c3%b6%c3%9fe\";h=\"a\"")
+	f.Add(sealedLine + ", " + strings.Replace(sealedLine, "account/42", `a\"b`, 1))
 	for _, test := range malformed {
-		f.Add(strings.Join(test.lines, "\n"))
+		if text := strings.Join(test.lines, "\n"); len(text) < 500 { // long ones take the time of others
+			f.Add(text)
+		}
 	}
-	f.Fuzz(func(t *testing.T, lines string) {
-		toks, err := httpguard.Parse(strings.Split(lines, "\n"))
+	f.Fuzz(func(t *testing.T, text string) {
+		lines := strings.Split(text, "\n")
+		all, err := httpguard.ParseSealed(lines)
+		toks, tokErr := httpguard.Parse(lines)
+		require.Equal(t, err, tokErr)
+		require.Len(t, toks, len(all))
+		want, wellFormed := reread(lines)
+		require.Equal(t, wellFormed, err == nil, "%v", err)
 		if err != nil {
 			var header *httpguard.HeaderError
 			require.ErrorAs(t, err, &header)
 			require.ErrorIs(t, err, token.ErrInvalid)
-			require.Empty(t, toks)
+			require.Empty(t, all)
 			return
 		}
-		seen := map[string]bool{}
-		for _, tok := range toks {
-			require.NoError(t, tok.Check())
-			require.False(t, seen[tok.Resource], "two tokens of %s", tok.Resource)
-			seen[tok.Resource] = true
+		require.Equal(t, want, all)
+		for i := range all {
+			require.Equal(t, all[i].Token, toks[i])
 		}
-		// Format sets a space behind each comma, where the text may have none.
-		if len(lines) > httpguard.MaxBytes-2*httpguard.MaxMembers {
+		// Format may write more than was read: a space behind each comma, a
+		// code in full.
+		if len(text) > httpguard.MaxBytes-64*httpguard.MaxMembers {
 			return
 		}
-		text, err := httpguard.Format(toks...)
+		formatted, err := httpguard.FormatSealed(all...)
 		require.NoError(t, err)
-		again, err := httpguard.Parse([]string{text})
+		again, err := httpguard.ParseSealed([]string{formatted})
 		require.NoError(t, err)
-		require.Equal(t, toks, again)
+		require.Equal(t, all, again)
 	})
 }
 
-// FuzzFormat writes any token that is complete, and reads it.
+// reread is the second reading.
+func reread(lines []string) (all []seal.Sealed, ok bool) {
+	list, err := httpsfv.UnmarshalList(lines)
+	if err != nil || len(list) > httpguard.MaxMembers || len(strings.Join(lines, ", ")) > httpguard.MaxBytes {
+		return nil, false
+	}
+	seen := map[string]bool{}
+	for _, member := range list {
+		item, isItem := member.(httpsfv.Item)
+		if !isItem {
+			return nil, false
+		}
+		s, ok := rereadItem(item)
+		if !ok || seen[s.Token.Resource] {
+			return nil, false
+		}
+		seen[s.Token.Resource] = true
+		all = append(all, s)
+	}
+	return all, true
+}
+
+func rereadItem(item httpsfv.Item) (s seal.Sealed, ok bool) {
+	param := map[string]any{}
+	for _, name := range item.Params.Names() {
+		param[name], _ = item.Params.Get(name)
+	}
+	name := func(v any) string {
+		if display, is := v.(httpsfv.DisplayString); is {
+			return string(display)
+		}
+		text, _ := v.(string)
+		return text
+	}
+	number, _ := item.Value.(int64)
+	tok, err := token.New(name(param["r"]), number, name(param["h"]))
+	s = seal.Sealed{Token: tok}
+	if err != nil || param["k"] == nil && param["x"] == nil && param["s"] == nil {
+		return s, err == nil
+	}
+	code, isCode := param["s"].([]byte)
+	s.Key, _ = param["k"].(string)
+	if x, has := param["x"]; has {
+		if s.Until, _ = x.(int64); s.Until < 1 {
+			return s, false
+		}
+	}
+	if len(code) == len(s.Code) {
+		copy(s.Code[:], code)
+	}
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+	return s, isCode && s.Key != "" && len(s.Key) <= 64 && strings.Trim(s.Key, letters) == ""
+}
+
+// FuzzFormat writes any token that is complete, and any seal that has the form
+// of one, and reads them.
 func FuzzFormat(f *testing.F) {
-	f.Add("account/42", int64(33), "a")
-	f.Add("größe\"\\", int64(token.MaxNumber), "%")
-	f.Add("\xff", int64(0), "\x7f")
-	f.Fuzz(func(t *testing.T, resource string, number int64, holder string) {
+	f.Add("account/42", int64(33), "a", "2026-11", int64(1795169774), byte(1))
+	f.Add("größe\"\\", int64(token.MaxNumber), "%", "", int64(0), byte(0))
+	f.Add("\xff", int64(0), "\x7f", "\"", int64(-1), byte(255))
+	f.Fuzz(func(t *testing.T, resource string, number int64, holder, key string, until int64, code byte) {
 		tok := token.Token{Resource: resource, Number: number, Holder: holder}
 		text, err := httpguard.Format(tok)
 		if tok.Check() != nil {
@@ -60,5 +127,19 @@ func FuzzFormat(f *testing.F) {
 		again, err := httpguard.Parse([]string{text})
 		require.NoError(t, err)
 		require.Equal(t, []token.Token{tok}, again)
+
+		s := seal.Sealed{Token: tok, Key: key, Until: until}
+		s.Code[31] = code
+		sealedText, err := httpguard.FormatSealed(s)
+		if err != nil {
+			require.ErrorIs(t, err, token.ErrInvalid)
+			return
+		}
+		back, err := httpguard.ParseSealed([]string{sealedText})
+		require.NoError(t, err)
+		require.Equal(t, []seal.Sealed{s}, back)
+		itself, err := s.MarshalText()
+		require.NoError(t, err)
+		require.Equal(t, string(itself), sealedText)
 	})
 }

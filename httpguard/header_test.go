@@ -13,7 +13,19 @@ import (
 
 	"github.com/fencepost/fencepost/httpguard"
 	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/seal"
 )
+
+const sealedLine = `33;r="account/42";h="a";k="2026-11";x=1795169774;s=:AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA=:`
+
+// sealedToken is what sealedLine says: no seal of any key, but one of good form.
+func sealedToken() seal.Sealed {
+	s := seal.Sealed{Token: tok("account/42", 33, "a"), Key: "2026-11", Until: 1795169774}
+	for i := range s.Code {
+		s.Code[i] = byte(i + 1)
+	}
+	return s
+}
 
 func tok(resource string, number int64, holder string) token.Token {
 	return token.Token{Resource: resource, Number: number, Holder: holder}
@@ -33,7 +45,8 @@ func TestParse(t *testing.T) {
 		"two tokens without a space":                {[]string{`33;r="account/42";h="a",34;r="account/7";h="a"`}, []token.Token{one, other}},
 		"several lines are one list":                {[]string{`33;r="account/42";h="a"`, `34;r="account/7";h="a"`}, []token.Token{one, other}},
 		"the order of parameters does not matter":   {[]string{`33;h="a";r="account/42"`}, []token.Token{one}},
-		"unknown parameters are passed over":        {[]string{`33;r="account/42";seal=:AAA=:;h="a";x`}, []token.Token{one}},
+		"unknown parameters are passed over":        {[]string{`33;r="account/42";seal=:AAA=:;h="a";y`}, []token.Token{one}},
+		"the parameters of a seal":                  {[]string{sealedLine, `34;r="account/7";h="a"`}, []token.Token{one, other}},
 		"of a parameter given twice the last holds": {[]string{`33;r="account/7";r="account/42";h="a"`}, []token.Token{one}},
 		"a Display String is not only for accents":  {[]string{`33;r=%"account/42";h="a"`}, []token.Token{one}},
 		"a Display String":                          {[]string{`1;r=%"konto/gr%c3%b6%c3%9fe";h="a"`}, []token.Token{tok("konto/größe", 1, "a")}},
@@ -54,7 +67,7 @@ func TestParse(t *testing.T) {
 func TestParseBounds(t *testing.T) {
 	t.Parallel()
 	padded := func(n int) string {
-		open := `1;r="a";h="b";x="`
+		open := `1;r="a";h="b";y="`
 		return open + strings.Repeat("x", n-len(open)-1) + `"`
 	}
 	_, err := httpguard.Parse([]string{padded(httpguard.MaxBytes)})

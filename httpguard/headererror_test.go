@@ -67,6 +67,18 @@ var malformed = map[string]struct {
 		[]string{`33;r="account/42";h="a", 33;r=%"account/42";h="a"`}, 2, "must be the only token of its resource"},
 	"two of another resource": {
 		[]string{`33;r="account/42";h="a", 1;r="b";h="a", 2;r="b";h="a"`}, 3, "must be the only token of its resource"},
+	"a code without a key":         {[]string{`33;r="a";h="b";s=:AAAA:`}, 1, "must have the parameter k beside s"},
+	"a key without a code":         {[]string{`33;r="a";h="b";k="c"`}, 1, "must have the parameter s beside k or x"},
+	"an end without a code":        {[]string{`33;r="a";h="b";x=1`}, 1, "must have the parameter s beside k or x"},
+	"a key that is no String":      {[]string{`33;r="a";h="b";k=c;s=:AAAA:`}, 1, "parameter k must be a String"},
+	"a key that is no id":          {[]string{`33;r="a";h="b";k="c d";s=:AAAA:`}, 1, "parameter k must be a String"},
+	"an end that is zero":          {[]string{`33;r="a";h="b";k="c";x=0;s=:AAAA:`}, 1, "parameter x must be an Integer"},
+	"an end that is a String":      {[]string{`33;r="a";h="b";k="c";x="1";s=:AAAA:`}, 1, "parameter x must be an Integer"},
+	"a code that is a String":      {[]string{`33;r="a";h="b";k="c";s="AAAA"`}, 1, "parameter s must be a Byte Sequence"},
+	"a code that is not base64":    {[]string{`33;r="a";h="b";k="c";s=:A:`}, 0, "must be a List"},
+	"two seals for one resource":   {[]string{sealedLine, sealedLine}, 2, "must be the only token of its resource"},
+	"a bad seal behind a good one": {[]string{sealedLine, `34;r="a";h="b";k="c"`}, 2, "must have the parameter s"},
+
 	"too many":     {[]string{strings.TrimSuffix(strings.Repeat(`1,`, 65), ",")}, 0, "must have at most 64 members"},
 	"too long":     {[]string{`33;r="account/42";h="a";x="` + strings.Repeat("x", 8192) + `"`}, 0, "must be at most 8192 bytes"},
 	"many lines":   {make([]string, 5000), 0, "must be at most 8192 bytes"},

@@ -12,34 +12,44 @@ import (
 
 // Do not do this. The middleware compares the token, and the handler then
 // writes without any guard: it believes that what was admitted a moment ago
-// may still write. Between the two a process can stop for as long as it likes.
+// may still write. Inside one process the window sees to that. But a service
+// has replicas, and none of them knows who is at work in another one:
 //
-//	older (33)  admitted ······ stopped ······ writes 100: nobody compares
-//	newer (34)             admitted, writes 250
+//	replica 1, older (33)  admitted ······ stopped ······ writes 100: nobody compares
+//	replica 2, newer (34)             admitted, writes 250
 //
-// Both are told 200, and the newer holder's write is gone. The check came
-// before the write, and only a check within the write would have helped: see
-// the example of [httpguard.Middleware] for the same handler, put right.
+// Both are told 200, and the newer holder's write is gone, although the two
+// replicas share their marks. The check came before the write, and only a check
+// within the write would have helped: see the example of [httpguard.Middleware]
+// for the same handler, put right.
 func Example_incorrect() {
 	var balance atomic.Value // unguarded: whoever comes last has written
 	looked, resume := make(chan struct{}), make(chan struct{})
-	guarded := httpguard.Middleware{Resources: httpguard.Pattern("account/{id}"), Store: &guard.Memory{}}
-	mux := http.NewServeMux()
-	mux.Handle("PUT /accounts/{id}/{balance}", guarded.Wrap(http.HandlerFunc(
-		func(_ http.ResponseWriter, r *http.Request) {
-			if r.PathValue("balance") == "100" {
-				close(looked)
-				<-resume // a collection, a stopped machine, a slow disk
-			}
-			balance.Store(r.PathValue("balance")) // WRONG: no token, no comparison
-		})))
-	service := httptest.NewServer(mux)
-	defer service.Close()
+	write := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.PathValue("balance") == "100" {
+			close(looked)
+			<-resume // a collection, a stopped machine, a slow disk
+		}
+		balance.Store(r.PathValue("balance")) // WRONG: no token, no comparison
+	})
+	marks := &guard.Memory{} // a table, say, that the replicas share
+	replica := func() *httptest.Server {
+		guarded := httpguard.Middleware{
+			Resources: httpguard.Pattern("account/{id}"), Store: marks,
+			Window: &httpguard.Window{}, // of its process
+		}
+		mux := http.NewServeMux()
+		mux.Handle("PUT /accounts/{id}/{balance}", guarded.Wrap(write))
+		return httptest.NewServer(mux)
+	}
+	one, two := replica(), replica()
+	defer one.Close()
+	defer two.Close()
 
 	older := make(chan string)
-	go func() { older <- put(service, "100", `33;r="account/42";h="a"`) }()
+	go func() { older <- put(one, "100", `33;r="account/42";h="a"`) }()
 	<-looked
-	fmt.Println("newer:", put(service, "250", `34;r="account/42";h="b"`))
+	fmt.Println("newer:", put(two, "250", `34;r="account/42";h="b"`))
 	close(resume)
 	fmt.Println("older:", <-older)
 	fmt.Println("balance:", balance.Load())

@@ -25,9 +25,15 @@ const (
 	// again. A collision is answered the same way, since to tell it apart
 	// would be to tell the mark's number.
 	ProblemStale = problems + "ProblemStale"
+	// ProblemSeal (403): the service takes sealed tokens only, and this one has
+	// no seal, or one that is wrong, has expired, or was made with a key that is
+	// not known here. Nothing was applied. Acquire again, where tokens are
+	// sealed; a seal that was valid yesterday may have been made with an old key.
+	ProblemSeal = problems + "ProblemSeal"
 	// ProblemUnavailable (503, with Retry-After): the token could not be
-	// judged, or a concurrent transaction was in the way. Nothing was
-	// applied; the same request may be sent again.
+	// judged, older requests on the resource have not ended yet, or a
+	// concurrent transaction was in the way. Nothing was applied; the same
+	// request may be sent again.
 	ProblemUnavailable = problems + "ProblemUnavailable"
 	// ProblemUnknown (500): the write was sent to the database and the
 	// connection failed. It may or may not have been applied: read the
@@ -37,6 +43,8 @@ const (
 	// request is about. Nothing was applied. See [Middleware.Resources].
 	ProblemMount = problems + "ProblemMount"
 )
+
+const problemType = "application/problem+json" // RFC 9457 §3
 
 // retryAfter is in seconds (RFC 9110 §10.2.3).
 const retryAfter = "1"
@@ -63,7 +71,7 @@ func (p problem) answer(w http.ResponseWriter, r *http.Request, err error) {
 	for _, name := range []string{"Content-Length", "Content-Encoding", "Etag", "Last-Modified"} {
 		header.Del(name)
 	}
-	header.Set("Content-Type", "application/problem+json")
+	header.Set("Content-Type", problemType)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", "no-store")
 	if p.Status == http.StatusServiceUnavailable {

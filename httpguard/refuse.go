@@ -44,6 +44,8 @@ func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.As(err, &mount):
 		unmounted.answer(w, r, mount.err)
+	case errors.Is(err, errHeldUp):
+		occupied.answer(w, r, err)
 	case errors.As(err, &store):
 		unjudged.answer(w, r, store.err)
 	default:

@@ -3,6 +3,8 @@ package httpguard
 import (
 	"errors"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/fencepost/fencepost/token"
 )
@@ -31,24 +33,39 @@ func (m Middleware) resources(r *http.Request, needed bool) ([]string, error) {
 	return names, nil
 }
 
-// present returns nil if there is a token of resource, or none is needed.
-// A name that a token has was checked when the token was parsed.
-func present(toks []token.Token, resource string, needed bool) error {
-	if _, ok := find(toks, resource); ok {
-		return nil
+// want makes a place for each of the resources that the request has a token of,
+// in bytewise order, one for a name that is there twice. An unsafe request must
+// have a token of each. A name that a token has was checked when the token was
+// parsed.
+func (v *visit) want(resources []string, needed bool) error {
+	v.places = v.onePlace[:0]
+	for _, resource := range resources {
+		sealed := v.find(resource)
+		switch {
+		case sealed != nil:
+			v.places = append(v.places, place{sealed: sealed, visit: v})
+			continue
+		case resource == "":
+			return &mountError{err: errNoName}
+		}
+		if err := token.CheckResource(resource); err != nil {
+			return err
+		}
+		if needed {
+			return v.missing(resource)
+		}
 	}
-	if resource == "" {
-		return &mountError{err: errNoName}
+	if len(v.places) > 1 {
+		slices.SortFunc(v.places, func(a, b place) int { return strings.Compare(a.sealed.Token.Resource, b.sealed.Token.Resource) })
+		v.places = slices.CompactFunc(v.places, func(a, b place) bool { return a.sealed == b.sealed })
 	}
-	if err := token.CheckResource(resource); err != nil {
-		return err
-	}
-	if !needed {
-		return nil
-	}
+	return nil
+}
+
+func (v *visit) missing(resource string) error {
 	err := &token.MissingError{Resource: resource}
-	for _, tok := range toks {
-		err.Have = append(err.Have, tok.Resource)
+	for _, sealed := range v.sealed {
+		err.Have = append(err.Have, sealed.Token.Resource)
 	}
 	return err
 }

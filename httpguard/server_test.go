@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -27,7 +28,13 @@ type site struct {
 // serve starts handler, which speaks HTTP/1.1, and HTTP/2 over TLS if two.
 func serve(t *testing.T, handler http.Handler, two bool) site {
 	t.Helper()
+	return serveWith(t, handler, two, 0)
+}
+
+func serveWith(t *testing.T, handler http.Handler, two bool, writeTimeout time.Duration) site {
+	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
+	server.Config.WriteTimeout = writeTimeout
 	server.EnableHTTP2 = two
 	if two {
 		server.StartTLS()
@@ -91,6 +98,21 @@ func (s site) send(client *http.Client, req *http.Request) reply {
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(s.t, err)
 	return reply{status: resp.StatusCode, major: resp.ProtoMajor, header: resp.Header, body: string(body)}
+}
+
+// try is do for goroutines of a test: it returns 0 where there is no answer.
+func (s site) try(path string, lines ...string) int {
+	req, err := http.NewRequestWithContext(s.t.Context(), "PUT", s.URL+path, nil)
+	if err != nil {
+		return 0
+	}
+	req.Header[httpguard.Header] = lines
+	resp, err := s.Client().Do(req)
+	if err != nil {
+		return 0
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode
 }
 
 // bank is a service: a mux with guarded accounts that remembers who wrote.

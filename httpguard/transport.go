@@ -1,14 +1,13 @@
 package httpguard
 
 import (
+	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"net/http"
-	"strings"
+	"time"
 
 	"github.com/fencepost/fencepost/internal/point"
-	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/seal"
 )
 
 // ErrTwoSources is found where a request has a Fencing-Token field already,
@@ -31,11 +30,31 @@ type Transport struct {
 	// and the scheme does not count. Where there are none, no token is ever
 	// sent, and a guarded service will answer 428.
 	Hosts []string
+	// Seals seals the tokens that have no seal yet. Only whoever issues tokens
+	// should have its keys: see package seal. Tokens that came with a request
+	// (see [Middleware]) go on as they came, since to seal them would be to
+	// vouch for a number that nobody has checked.
+	Seals *seal.Ring
+	// SealFor is how long a seal that is made for a request is valid: the
+	// receiver must have read the request by then, by its own clock. Zero is
+	// for ever.
+	SealFor time.Duration
 }
 
 var _ http.RoundTripper = Transport{}
 
-// RoundTrip implements [http.RoundTripper]. A field that the caller has set is
+// RoundTrip implements [http.RoundTripper], but for one thing: the refusal of a
+// named host, 412 with [ProblemStale], is an error, a [*guard.StaleError] with
+// the token that was refused and no mark. So a remote refusal looks like a
+// local one: errors.Is(err, guard.ErrStale) finds it also in what [http.Client]
+// makes of it. Every other answer, another 412 too, is returned as it is.
+//
+// Where an unsafe request with tokens has no answer, the error is
+// [guard.ErrUnknown] beside what Base says: the receiver may have applied it.
+// Only of a connection that could not be made, and of a context that had ended
+// before, is it known that nothing was sent.
+//
+// A field that the caller has set is
 // sent as it is where the context carries no tokens, or the same; otherwise
 // the error is [ErrTwoSources]. To a host that was not named it is not sent at
 // all: http.Client copies fields to wherever it is redirected. The name of the
@@ -44,12 +63,26 @@ var _ http.RoundTripper = Transport{}
 // [*HeaderError], and nothing is sent.
 func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	out, err := t.prepare(req)
+	if err == nil {
+		err = context.Cause(req.Context()) // nothing is sent, for certain
+	}
 	if err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close() // a RoundTripper must, also on errors
 		}
 		return nil, err
 	}
+	resp, err := t.send(req, out)
+	if err != nil {
+		return nil, t.uncertain(out, err)
+	}
+	if err := t.refusal(out, resp); err != nil {
+		return nil, err
+	}
+	return resp, nil
+}
+
+func (t Transport) send(req, out *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	if !point.Listening(ctx) || point.Key(ctx) != nil { // or it is told by who is around
 		return t.base().RoundTrip(out)
@@ -66,69 +99,9 @@ func (t Transport) CloseIdleConnections() {
 	}
 }
 
-// prepare returns req itself where there is nothing to change.
-func (t Transport) prepare(req *http.Request) (*http.Request, error) {
-	set, has := carried(req.Header)
-	if !t.named(req.URL.Host) {
-		if !has {
-			return req, nil
-		}
-		out := clone(req)
-		maps.DeleteFunc(out.Header, func(key string, _ []string) bool { return isField(key) })
-		return out, nil
-	}
-	toks := token.All(req.Context())
-	if len(toks) == 0 {
-		return req, nil
-	}
-	text, err := Format(toks...)
-	switch {
-	case err != nil:
-		return nil, err
-	case !has:
-		out := clone(req)
-		out.Header.Set(Header, text)
-		return out, nil
-	case len(set) != 1 || set[0] != text:
-		return nil, fmt.Errorf("%w: %s %s", ErrTwoSources, req.Method, req.URL.Redacted())
-	}
-	return req, nil
-}
-
-// carried returns what is set under all the keys that are sent as the field.
-func carried(header http.Header) (values []string, has bool) {
-	for key, set := range header {
-		if isField(key) {
-			values, has = append(values, set...), true
-		}
-	}
-	return values, has
-}
-
-func isField(key string) bool { return strings.EqualFold(key, Header) }
-
-// named asks the URL, not req.Host: that is where the request will go.
-func (t Transport) named(host string) bool {
-	for _, name := range t.Hosts {
-		if strings.EqualFold(name, host) {
-			return true
-		}
-	}
-	return false
-}
-
 func (t Transport) base() http.RoundTripper {
 	if t.Base == nil {
 		return http.DefaultTransport
 	}
 	return t.Base
-}
-
-func clone(req *http.Request) *http.Request {
-	out := req.WithContext(req.Context())
-	out.Header = req.Header.Clone()
-	if out.Header == nil {
-		out.Header = make(http.Header)
-	}
-	return out
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/fencepost/fencepost/internal/spent"
 )
 
 type contextKey struct{}
@@ -16,6 +18,24 @@ type entry struct {
 	lease *lease
 	next  *entry
 }
+
+// carrier is a context with one token more: one allocation, where a context's
+// value and what it points to would be two.
+type carrier struct {
+	context.Context
+	entry entry
+}
+
+// Value implements [context.Context].
+func (c *carrier) Value(key any) any {
+	if key == (contextKey{}) {
+		return &c.entry
+	}
+	return c.Context.Value(key)
+}
+
+// String is for those who print a context.
+func (c *carrier) String() string { return fmt.Sprintf("%v.WithToken(%s)", c.Context, c.entry.tok) }
 
 // NewContext returns a context that carries tok besides the tokens ctx has,
 // in place of one of the same resource. It is for tokens that come from
@@ -31,6 +51,7 @@ func NewContext(ctx context.Context, tok Token) context.Context {
 // and an [*InvalidError] where the token is incomplete. A lost lease's token
 // is returned: whether it may still write is for the guard to say.
 func FromContext(ctx context.Context, resource string) (Token, error) {
+	spent.Note(ctx, resource)
 	e := find(ctx, resource)
 	switch {
 	case e == nil:
@@ -44,6 +65,14 @@ func FromContext(ctx context.Context, resource string) (Token, error) {
 // All returns the tokens that ctx carries, one per resource, in the bytewise
 // order of the resources, without those whose lease has been released.
 func All(ctx context.Context) []Token {
+	toks := all(ctx)
+	for _, tok := range toks {
+		spent.Note(ctx, tok.Resource)
+	}
+	return toks
+}
+
+func all(ctx context.Context) []Token {
 	var toks []Token
 	seen := map[string]bool{}
 	for e := entries(ctx); e != nil; e = e.next {
@@ -57,7 +86,7 @@ func All(ctx context.Context) []Token {
 }
 
 func withEntry(ctx context.Context, tok Token, l *lease) context.Context {
-	return context.WithValue(ctx, contextKey{}, &entry{tok: tok, lease: l, next: entries(ctx)})
+	return &carrier{Context: ctx, entry: entry{tok: tok, lease: l, next: entries(ctx)}}
 }
 
 func entries(ctx context.Context) *entry {
@@ -75,7 +104,7 @@ func find(ctx context.Context, resource string) *entry {
 
 func resources(ctx context.Context) []string {
 	var names []string
-	for _, tok := range All(ctx) {
+	for _, tok := range all(ctx) {
 		names = append(names, tok.Resource)
 	}
 	return names

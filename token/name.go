@@ -15,6 +15,9 @@ const MaxName = 200
 func CheckResource(resource string) error { return checkName("resource", resource) }
 
 func checkName(part, name string) error {
+	if len(name) <= MaxName && isPlain(name) {
+		return nil
+	}
 	rule := ""
 	switch {
 	case name == "":
@@ -32,6 +35,17 @@ func checkName(part, name string) error {
 		name = name[:MaxName]
 	}
 	return &InvalidError{Part: part, Value: name, Rule: rule}
+}
+
+// isPlain reports whether name is printable ASCII, as nearly all names are: each
+// admission checks two of them.
+func isPlain(name string) bool {
+	for i := range len(name) {
+		if name[i] < ' ' || name[i] > '~' {
+			return false
+		}
+	}
+	return name != ""
 }
 
 func hasControl(s string) bool {

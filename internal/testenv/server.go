@@ -2,9 +2,9 @@ package testenv
 
 import "os"
 
-// Server is a PostgreSQL for a program that is no test.
+// Server is a server for a program that is no test.
 type Server struct {
-	// URL is that of a superuser who needs no password.
+	// URL is that of a superuser, where there are users. It needs no password.
 	URL string
 
 	alive *os.File
@@ -15,6 +15,16 @@ type Server struct {
 // folder are gone soon after Stop, or the end of this process, however it ends.
 func StartPostgres(settings ...string) (*Server, error) {
 	p, err := postgresProgram(settings...)
+	return startServer(p, err, postgresURL)
+}
+
+// StartRedis is StartPostgres for a Redis that keeps nothing on disk.
+func StartRedis() (*Server, error) {
+	p, err := redisProgram()
+	return startServer(p, err, redisURL)
+}
+
+func startServer(p program, err error, url func(port int) string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -22,7 +32,7 @@ func StartPostgres(settings ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{URL: postgresURL(port), alive: alive}, nil
+	return &Server{URL: url(port), alive: alive}, nil
 }
 
 // Stop ends the server. It is called once.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/testenv"
@@ -24,4 +25,17 @@ func TestAServerForProgramsHasItsSettingsAndEnds(t *testing.T) {
 	require.NoError(t, s.Stop())
 
 	require.Eventually(t, func() bool { return conn.Ping(t.Context()) != nil }, 30*time.Second, 10*time.Millisecond)
+}
+
+func TestARedisForProgramsEnds(t *testing.T) {
+	t.Parallel()
+	s, err := testenv.StartRedis()
+	require.NoError(t, err)
+	options, err := redis.ParseURL(s.URL)
+	require.NoError(t, err)
+	client := redis.NewClient(options)
+	defer client.Close()
+	require.NoError(t, client.Ping(t.Context()).Err())
+	require.NoError(t, s.Stop())
+	require.Eventually(t, func() bool { return client.Ping(t.Context()).Err() != nil }, 30*time.Second, 10*time.Millisecond)
 }

@@ -1,0 +1,30 @@
+package httpguard
+
+// Entries counts the resources that w knows something of.
+func Entries(w *Window) int {
+	n := 0
+	w.each(func(*gate) { n++ })
+	return n
+}
+
+// Waiting counts the requests that wait in w.
+func Waiting(w *Window) int {
+	n := 0
+	w.each(func(g *gate) {
+		for p := g.waiting.first; p != nil; p = p.next {
+			n++
+		}
+	})
+	return n
+}
+
+func (w *Window) each(visit func(*gate)) {
+	for i := range w.rooms {
+		r := &w.rooms[i]
+		r.mu.Lock()
+		for _, g := range r.gates {
+			visit(g)
+		}
+		r.mu.Unlock()
+	}
+}

@@ -1,0 +1,139 @@
+package httpguard_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/token"
+)
+
+// unguarded is a resource without a guard of its own: what was written to it, in
+// order. A handler stops before the write of 33 until the test says resume.
+type unguarded struct {
+	writes  chan int64
+	stopped chan context.Context
+	resume  chan struct{}
+}
+
+func newUnguarded() unguarded {
+	return unguarded{make(chan int64, 2), make(chan context.Context, 1), make(chan struct{})}
+}
+
+func (a unguarded) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	tok, _ := token.FromContext(r.Context(), "account/42")
+	if tok.Number == 33 {
+		a.stop(r.Context())
+	}
+	a.writes <- tok.Number
+}
+
+func (a unguarded) stop(ctx context.Context) {
+	a.stopped <- ctx
+	<-a.resume
+}
+
+// older and newer send a request each; the replies come later.
+func (s site) older() <-chan int { return s.later(line("account/42", 33, "older")) }
+func (s site) newer() <-chan int { return s.later(line("account/42", 34, "newer")) }
+
+func (s site) later(field string) <-chan int {
+	status := make(chan int, 1)
+	go func() { status <- s.do("PUT", "/accounts/42", field).status }()
+	return status
+}
+
+func mount(m httpguard.Middleware, next http.Handler) http.Handler {
+	m.Resources = accounts
+	mux := http.NewServeMux()
+	mux.Handle("PUT /accounts/{id}", m.Wrap(next))
+	return mux
+}
+
+func TestAnOlderHandlerStopsBeforeItsWrite(t *testing.T) {
+	t.Parallel()
+	// hazard W1
+	t.Run("without the window its write lands after the newer one", func(t *testing.T) {
+		t.Parallel()
+		a := newUnguarded()
+		s := serve(t, mount(httpguard.Middleware{Store: &guard.Memory{}, DangerouslyWithoutWindow: true}, a), false)
+		older := s.older()
+		<-a.stopped
+		require.Equal(t, http.StatusOK, <-s.newer())
+		close(a.resume)
+		require.Equal(t, http.StatusOK, <-older, "and is acknowledged")
+		require.Equal(t, []int64{34, 33}, []int64{<-a.writes, <-a.writes})
+	})
+	t.Run("with it the newer one waits, whatever the handler does", func(t *testing.T) {
+		t.Parallel()
+		a := newUnguarded()
+		s := serve(t, mount(httpguard.Middleware{Store: &guard.Memory{}, Window: new(httpguard.Window), Wait: time.Minute}, a), false)
+		older := s.older()
+		ctx := <-a.stopped
+		newer := s.newer()
+		<-ctx.Done() // the newer one is there
+		require.ErrorIs(t, context.Cause(ctx), guard.ErrStale)
+		require.Empty(t, a.writes)
+		close(a.resume)
+		<-older
+		require.Equal(t, http.StatusOK, <-newer)
+		require.Equal(t, []int64{33, 34}, []int64{<-a.writes, <-a.writes})
+	})
+}
+
+// stops is a store that stops behind the admission of 33.
+func (a unguarded) stops() guard.Store {
+	var marks guard.Memory
+	return storeFunc(func(ctx context.Context, tok token.Token) error {
+		err := marks.Admit(ctx, tok)
+		if tok.Number == 33 {
+			a.stop(ctx)
+		}
+		return err
+	})
+}
+
+func TestTheStoreIsAskedInsideTheWindow(t *testing.T) {
+	t.Parallel()
+	// hazard W12
+	write := func(a unguarded) http.Handler {
+		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			tok, _ := token.FromContext(r.Context(), "account/42")
+			a.writes <- tok.Number
+		})
+	}
+	t.Run("asked before, it admits who comes in too late", func(t *testing.T) {
+		t.Parallel()
+		a := newUnguarded()
+		store := a.stops()
+		// The naive middleware asks the store, and enters the window then: the
+		// inner one has a window and no store.
+		inner := mount(httpguard.Middleware{Window: new(httpguard.Window), Wait: time.Minute}, write(a))
+		s := serve(t, mount(httpguard.Middleware{Store: store, DangerouslyWithoutWindow: true}, inner), false)
+		older := s.older()
+		<-a.stopped // 1. 33 is admitted, and has not entered
+		require.Equal(t, http.StatusOK, <-s.newer(), "2. 34 is admitted, enters, writes and leaves")
+		close(a.resume)
+		require.Equal(t, http.StatusOK, <-older, "3. 33 enters an empty window")
+		require.Equal(t, []int64{34, 33}, []int64{<-a.writes, <-a.writes})
+	})
+	t.Run("asked inside, it is overtaken by nobody", func(t *testing.T) {
+		t.Parallel()
+		a := newUnguarded()
+		s := serve(t, mount(httpguard.Middleware{Store: a.stops(), Window: new(httpguard.Window), Wait: time.Minute}, write(a)), false)
+		older := s.older()
+		ctx := <-a.stopped
+		newer := s.newer()
+		<-ctx.Done()
+		close(a.resume)
+		require.Equal(t, http.StatusPreconditionFailed, <-older, "admitted, and refused since a newer one has come")
+		require.Equal(t, http.StatusOK, <-newer)
+		require.Equal(t, int64(34), <-a.writes)
+		require.Empty(t, a.writes)
+	})
+}

@@ -1,0 +1,122 @@
+package httpguard
+
+import (
+	"hash/maphash"
+	"sync"
+
+	"github.com/fencepost/fencepost/guard"
+)
+
+// Window keeps two tokens of one resource from being at work at the same time,
+// inside one process. A check before the handler runs is only a check; the
+// window is what makes it hold until the handler has returned:
+//
+//   - Requests under one token run in parallel, also one that the handler of
+//     another sends to its own service.
+//   - A newer token cancels the contexts of the older requests on its resource,
+//     with a [*guard.StaleError] as the cause, and waits until the last of
+//     them has left its handler. Their reads of the body end at once, and
+//     their writes of the answer a while later, so that a client that sleeps
+//     in the middle of a request keeps nobody waiting.
+//   - An older token that arrives while a newer one waits or works is stale.
+//   - Equal numbers of different holders take turns; the store decides.
+//
+// It knows nothing of a resource that nobody is at work on, and so decides
+// nothing that a store decides: which token was the highest last week.
+//
+// The zero value is ready, it must not be copied, and it is safe for concurrent
+// use. All middlewares that name one to be theirs share it.
+type Window struct {
+	rooms [rooms]room
+}
+
+// rooms keep requests for different resources out of each other's way.
+const rooms = 64
+
+// room has the gates of some of the resources, and one gate to use again: a
+// resource that is asked for now and then costs no allocation each time.
+type room struct {
+	mu    sync.Mutex
+	gates map[gateKey]*gate
+	spare *gate
+	_     [40]byte // two rooms in one cache line would still be in the way
+}
+
+// gateKey is a resource of an owner. Middlewares without a window of their own
+// share that of the process, and there each meets only those of its own kind:
+// two services of one process, as in tests, may have resources of one name.
+type gateKey struct {
+	owner    any
+	resource string
+}
+
+var (
+	process Window
+	seed    = maphash.MakeSeed()
+)
+
+func (w *Window) room(resource string) *room {
+	return &w.rooms[maphash.String(seed, resource)%rooms]
+}
+
+// enter takes p to its resource's gate. It returns the older requests that must
+// be told to go, and whether p has to wait until they are gone: p.called is
+// closed then. The error is a refusal, and p is at no gate.
+func (w *Window) enter(p *place) (older []*place, waits bool, err error) {
+	r := w.room(p.sealed.Token.Resource)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g, known := r.gates[p.key()]
+	if !known {
+		g = r.open(p.key())
+	}
+	if p.sealed.Token.Number < g.top {
+		return nil, false, &guard.StaleError{Token: p.sealed.Token}
+	}
+	p.room, p.gate = r, g
+	older, waits = g.arrive(p)
+	return older, waits, nil
+}
+
+func (r *room) open(key gateKey) *gate {
+	g := r.spare
+	if g == nil {
+		g = new(gate)
+	}
+	r.spare = nil
+	if r.gates == nil {
+		r.gates = make(map[gateKey]*gate)
+	}
+	r.gates[key] = g
+	return g
+}
+
+// leave takes p from its gate, and the gate away after the last one. It does
+// nothing for a place that is at no gate.
+func (p *place) leave() {
+	if p.room == nil {
+		return
+	}
+	p.room.mu.Lock()
+	defer p.room.mu.Unlock()
+	g := p.gate
+	if g == nil {
+		return
+	}
+	p.gate = nil
+	g.depart(p)
+	if g.empty() {
+		delete(p.room.gates, p.key())
+		*g = gate{}
+		p.room.spare = g
+	}
+}
+
+func (p *place) key() gateKey { return gateKey{p.visit.owner, p.sealed.Token.Resource} }
+
+// entered reports whether p is inside.
+func (p *place) entered() bool {
+	p.room.mu.Lock()
+	defer p.room.mu.Unlock()
+	return p.inside
+}
