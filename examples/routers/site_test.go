@@ -1,0 +1,107 @@
+package routers_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/examples/internal/bank"
+	"github.com/fencepost/fencepost/examples/routers"
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/sqlguard/stdsql"
+)
+
+// open has account 42 in a database of this test alone.
+func open(t *testing.T) *routers.Accounts {
+	t.Helper()
+	db := bank.DB(t)
+	return &routers.Accounts{DB: db, Fence: &stdsql.Guard{DB: db}}
+}
+
+func balance(t *testing.T, a *routers.Accounts) (balance int) {
+	t.Helper()
+	require.NoError(t, a.DB.QueryRowContext(t.Context(), "SELECT balance FROM accounts WHERE id = 42").Scan(&balance))
+	return balance
+}
+
+// guarded is the example's guard. Its window is the test's own: in other tests,
+// which run beside this one, account 42 is another one.
+func guarded(store guard.Store) httpguard.Middleware {
+	m := routers.Guarded(store)
+	m.Window = new(httpguard.Window)
+	return m
+}
+
+// serve returns a server of handler, and its client.
+func serve(t *testing.T, handler http.Handler, two bool) *httptest.Server {
+	t.Helper()
+	s := httptest.NewUnstartedServer(handler)
+	s.Config.ErrorLog = discarded // of panics that nobody recovers
+	s.EnableHTTP2 = two
+	if two {
+		s.StartTLS()
+	} else {
+		s.Start()
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// reply is an answer, read to its end.
+type reply struct {
+	status int
+	kind   string // the problem's type, without what all have in common
+	body   string
+}
+
+// put sends a request with the given lines of the field.
+func put(t *testing.T, s *httptest.Server, path, body string, lines ...string) reply {
+	t.Helper()
+	resp, err := s.Client().Do(request(t, s, path, strings.NewReader(body), lines...))
+	require.NoError(t, err)
+	return read(t, resp, s.EnableHTTP2)
+}
+
+func request(t *testing.T, s *httptest.Server, path string, body io.Reader, lines ...string) *http.Request {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.URL+path, body)
+	require.NoError(t, err)
+	for _, line := range lines {
+		req.Header.Add(httpguard.Header, line)
+	}
+	return req
+}
+
+func read(t *testing.T, resp *http.Response, two bool) reply {
+	t.Helper()
+	defer resp.Body.Close()
+	require.Equal(t, two, resp.ProtoMajor == 2, "the protocol under test")
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	got := reply{status: resp.StatusCode, body: string(body)}
+	if resp.Header.Get("Content-Type") == "application/problem+json" {
+		require.Equal(t, "no-store", resp.Header.Get("Cache-Control"))
+		got.kind = kind(t, body)
+	}
+	return got
+}
+
+func kind(t *testing.T, body []byte) string {
+	t.Helper()
+	var problem struct{ Type string }
+	require.NoError(t, json.Unmarshal(body, &problem), "%s", body)
+	_, name, _ := strings.Cut(problem.Type, "#")
+	return name
+}
+
+// line is a field with one token.
+func line(resource string, number int) string {
+	return fmt.Sprintf(`%d;r="%s";h="h%d"`, number, resource, number)
+}
