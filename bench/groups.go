@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/fencepost/fencepost/bench/http"
 	"github.com/fencepost/fencepost/bench/measure"
 	"github.com/fencepost/fencepost/bench/write"
 	"github.com/fencepost/fencepost/internal/testenv"
@@ -18,7 +19,7 @@ type group struct {
 }
 
 // groups are all that there are, in the order in which they are measured.
-var groups = []group{{"write", startWrite}}
+var groups = []group{{"write", startWrite}, {"http", startHTTP}}
 
 func names(all []group) string {
 	var names []string
@@ -28,10 +29,14 @@ func names(all []group) string {
 	return strings.Join(names, ",")
 }
 
-// startWrite has the server wait for its disk. The checkpoints that a run would
+// startPostgres has the server wait for its disk. The checkpoints that a run would
 // cause are put off, since they hit one side or the other.
+func startPostgres() (*testenv.Server, error) {
+	return testenv.StartPostgres("fsync=on", "synchronous_commit=on", "max_wal_size=8GB", "checkpoint_timeout=1h")
+}
+
 func startWrite(ctx context.Context) ([]measure.Figure, func() error, error) {
-	s, err := testenv.StartPostgres("fsync=on", "synchronous_commit=on", "max_wal_size=8GB", "checkpoint_timeout=1h")
+	s, err := startPostgres()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -40,4 +45,21 @@ func startWrite(ctx context.Context) ([]measure.Figure, func() error, error) {
 		return nil, nil, errors.Join(err, s.Stop())
 	}
 	return w.Figures(), func() error { w.Close(); return s.Stop() }, nil
+}
+
+func startHTTP(ctx context.Context) ([]measure.Figure, func() error, error) {
+	postgres, err := startPostgres()
+	if err != nil {
+		return nil, nil, err
+	}
+	redis, err := testenv.StartRedis()
+	if err != nil {
+		return nil, nil, errors.Join(err, postgres.Stop())
+	}
+	stop := func() error { return errors.Join(redis.Stop(), postgres.Stop()) }
+	h, err := http.Open(ctx, postgres.URL, redis.URL)
+	if err != nil {
+		return nil, nil, errors.Join(err, stop())
+	}
+	return h.Figures(), func() error { h.Close(); return stop() }, nil
 }

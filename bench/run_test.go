@@ -46,7 +46,7 @@ func TestBadFlagsStartNoServer(t *testing.T) {
 	t.Parallel()
 	var errs strings.Builder
 	require.Equal(t, 2, run(groups, []string{"-only", "pglock"}, io.Discard, &errs))
-	require.Equal(t, "bench: no group \"pglock\": there are write\n", errs.String())
+	require.Equal(t, "bench: no group \"pglock\": there are write,http\n", errs.String())
 }
 
 // It is not parallel: the signal is for every run of this process.
