@@ -48,6 +48,8 @@ simulate: ## watch a paused writer being refused; ARGS="--rounds 3" passes flags
 rounds: ## stop real writers ROUNDS (1000) times, each way and on each resource: a table
 	@set -o pipefail; FENCEPOST_ROUNDS=$(ROUNDS) go test ./simulations/process \
 		-run '^TestRounds$$' -parallel 8 -count=1 -timeout 60m -v | grep -v '^ *==='
+	@set -o pipefail; FENCEPOST_ROUNDS=$(ROUNDS) go test ./internal/replicas \
+		-count=1 -timeout 60m -v | grep -v '^ *==='
 
 experiment: ## etcd's lost additions, with and without a fence: RUNS (1) times two minutes
 	@FENCEPOST_EXPERIMENT_RUNS=$(RUNS) go test ./internal/lockset \

@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"hash/maphash"
+	"strings"
 	"sync"
 
 	"github.com/fencepost/fencepost/internal/point"
@@ -46,9 +47,14 @@ func (m *Memory) Admit(ctx context.Context, tok token.Token) error {
 	if err := mark.Admits(tok); err != nil {
 		return Observer{}.Judge(ctx, err, false)
 	}
-	*mark = Mark{Number: tok.Number, Holder: tok.Holder}
+	if mark.Number == tok.Number {
+		return nil
+	}
+	// Cloned: a token that came in a header is a part of a whole line, which
+	// would stay for as long as the mark.
+	*mark = Mark{Number: tok.Number, Holder: strings.Clone(tok.Holder)}
 	if !known {
-		s.put(tok.Resource, mark)
+		s.put(strings.Clone(tok.Resource), mark)
 	}
 	return nil
 }

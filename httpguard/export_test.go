@@ -22,7 +22,7 @@ func (w *Window) each(visit func(*gate)) {
 	for i := range w.rooms {
 		r := &w.rooms[i]
 		r.mu.Lock()
-		for _, g := range r.gates {
+		for g := r.gates; g != nil; g = g.next {
 			visit(g)
 		}
 		r.mu.Unlock()

@@ -5,6 +5,10 @@ import "github.com/fencepost/fencepost/token/seal"
 // gate is where the requests on one resource meet. It is guarded by its room's
 // mutex, and has no allocation of its own beside it.
 type gate struct {
+	resource string
+	owner    any
+	next     *gate // in the room
+
 	top     int64 // the highest number that has come since the gate is open
 	inside  queue // those at work
 	waiting queue // those of the top number that wait for others to leave

@@ -1,8 +1,6 @@
 package httpguard
 
 import (
-	"strings"
-
 	"github.com/dunglas/httpsfv"
 
 	"github.com/fencepost/fencepost/internal/field"
@@ -62,9 +60,6 @@ func appendSealed(dst []seal.Sealed, values []string) ([]seal.Sealed, error) {
 	}
 	if size(values) > MaxBytes {
 		return nil, tooLong()
-	}
-	if n := 1 + strings.Count(values[0], ","); n > cap(dst) {
-		dst = make([]seal.Sealed, 0, min(n, MaxMembers))
 	}
 	if all, ok := scan(dst, values); ok {
 		return all, nil

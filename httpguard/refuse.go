@@ -22,7 +22,7 @@ func (e *storeError) Error() string { return e.err.Error() }
 // report tells the observer of err and returns what is to be answered. In
 // observe-only mode that is nothing, whatever err is: a store that is down
 // must not take a service with it that does not yet rely on it.
-func (m Middleware) report(ctx context.Context, err error) error {
+func (m *Middleware) report(ctx context.Context, err error) error {
 	err = m.Observer.Judge(ctx, err, m.DangerouslyObserve)
 	switch {
 	case err == nil, point.Observing(ctx):

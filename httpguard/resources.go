@@ -17,7 +17,7 @@ var (
 
 // resources asks which resources r is about. No names for an unsafe method are
 // more likely a forgotten case than a request that changes nothing.
-func (m Middleware) resources(r *http.Request, needed bool) ([]string, error) {
+func (m *Middleware) resources(r *http.Request, needed bool) ([]string, error) {
 	if m.Resources == nil {
 		return nil, &mountError{err: errNoFunc}
 	}

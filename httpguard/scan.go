@@ -3,6 +3,7 @@ package httpguard
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"slices"
 	"strings"
 
 	"github.com/fencepost/fencepost/internal/field"
@@ -19,6 +20,9 @@ func scan(dst []seal.Sealed, lines []string) (_ []seal.Sealed, ok bool) {
 	for _, line := range lines {
 		s := scanner{line}
 		for more := true; more; more = s.comma() {
+			if len(dst) == cap(dst) {
+				dst = slices.Grow(dst, min(1+strings.Count(s.rest, ","), MaxMembers))
+			}
 			dst = append(dst, seal.Sealed{})
 			member := &dst[len(dst)-1]
 			if !s.member(member) || len(dst) > MaxMembers || has(dst[:len(dst)-1], member.Token.Resource) {
@@ -89,17 +93,18 @@ func (s *scanner) text(open string) string {
 	if !s.literal(open) {
 		return ""
 	}
-	for i := 0; i < len(s.rest) && i <= token.MaxName; i++ {
-		switch c := s.rest[i]; {
-		case c == '"':
-			text := s.rest[:i]
-			s.rest = s.rest[i+1:]
-			return text
-		case c < ' ' || c > '~' || c == '\\':
+	end := strings.IndexByte(s.rest, '"')
+	if end < 0 || end > token.MaxName {
+		return ""
+	}
+	for i := range end {
+		if c := s.rest[i]; c < ' ' || c > '~' || c == '\\' {
 			return ""
 		}
 	}
-	return ""
+	text := s.rest[:end]
+	s.rest = s.rest[end+1:]
+	return text
 }
 
 const codeText = (sha256.Size + 2) / 3 * 4

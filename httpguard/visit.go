@@ -60,8 +60,12 @@ func (v *visit) read(lines []string) error {
 		return err
 	}
 	v.sealed = sealed
-	for _, s := range sealed {
-		v.Context = seal.NewContext(v.Context, s)
+	for i := range sealed {
+		if sealed[i].Key == "" {
+			v.Context = token.NewContext(v.Context, sealed[i].Token)
+		} else {
+			v.Context = seal.NewContext(v.Context, sealed[i])
+		}
 	}
 	return nil
 }

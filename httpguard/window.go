@@ -31,44 +31,36 @@ type Window struct {
 }
 
 // rooms keep requests for different resources out of each other's way.
-const rooms = 64
+const rooms = 256
 
-// room has the gates of some of the resources, and one gate to use again: a
-// resource that is asked for now and then costs no allocation each time.
+// room has the gates of some of the resources, which are few: those with a
+// request in flight. So it is a list, and has one gate to use again: a resource
+// that is asked for now and then costs no allocation each time.
 type room struct {
 	mu    sync.Mutex
-	gates map[gateKey]*gate
+	gates *gate
 	spare *gate
 	_     [40]byte // two rooms in one cache line would still be in the way
 }
 
-// gateKey is a resource of an owner. Middlewares without a window of their own
-// share that of the process, and there each meets only those of its own kind:
-// two services of one process, as in tests, may have resources of one name.
-type gateKey struct {
-	owner    any
-	resource string
-}
-
 var (
+	// process is the window of middlewares without one of their own. There each
+	// meets only those with the same owner: two services of one process, as in
+	// tests, may have resources of one name.
 	process Window
 	seed    = maphash.MakeSeed()
 )
-
-func (w *Window) room(resource string) *room {
-	return &w.rooms[maphash.String(seed, resource)%rooms]
-}
 
 // enter takes p to its resource's gate. It returns the older requests that must
 // be told to go, and whether p has to wait until they are gone: p.called is
 // closed then. The error is a refusal, and p is at no gate.
 func (w *Window) enter(p *place) (older []*place, waits bool, err error) {
-	r := w.room(p.sealed.Token.Resource)
+	r := &w.rooms[maphash.String(seed, p.sealed.Token.Resource)%rooms]
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	g, known := r.gates[p.key()]
-	if !known {
-		g = r.open(p.key())
+	g := r.find(p)
+	if g == nil {
+		g = r.open(p)
 	}
 	if p.sealed.Token.Number < g.top {
 		return nil, false, &guard.StaleError{Token: p.sealed.Token}
@@ -78,17 +70,32 @@ func (w *Window) enter(p *place) (older []*place, waits bool, err error) {
 	return older, waits, nil
 }
 
-func (r *room) open(key gateKey) *gate {
+func (r *room) find(p *place) *gate {
+	g := r.gates
+	for g != nil && (g.resource != p.sealed.Token.Resource || g.owner != p.visit.owner) {
+		g = g.next
+	}
+	return g
+}
+
+func (r *room) open(p *place) *gate {
 	g := r.spare
 	if g == nil {
 		g = new(gate)
 	}
-	r.spare = nil
-	if r.gates == nil {
-		r.gates = make(map[gateKey]*gate)
-	}
-	r.gates[key] = g
+	g.resource, g.owner, g.next = p.sealed.Token.Resource, p.visit.owner, r.gates
+	r.gates, r.spare = g, nil
 	return g
+}
+
+func (r *room) shut(g *gate) {
+	at := &r.gates
+	for *at != g {
+		at = &(*at).next
+	}
+	*at = g.next
+	*g = gate{}
+	r.spare = g
 }
 
 // leave takes p from its gate, and the gate away after the last one. It does
@@ -106,13 +113,9 @@ func (p *place) leave() {
 	p.gate = nil
 	g.depart(p)
 	if g.empty() {
-		delete(p.room.gates, p.key())
-		*g = gate{}
-		p.room.spare = g
+		p.room.shut(g)
 	}
 }
-
-func (p *place) key() gateKey { return gateKey{p.visit.owner, p.sealed.Token.Resource} }
 
 // entered reports whether p is inside.
 func (p *place) entered() bool {
