@@ -8,5 +8,5 @@ import (
 
 func TestReadmeQuotesCodeThatCompiles(t *testing.T) {
 	t.Parallel()
-	quote.Check(t, "README.md", "examples/withdraw")
+	quote.Check(t, "README.md", "examples/withdraw", "httpguard")
 }

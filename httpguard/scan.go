@@ -3,7 +3,6 @@ package httpguard
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"slices"
 	"strings"
 
 	"github.com/fencepost/fencepost/internal/field"
@@ -21,7 +20,8 @@ func scan(dst []seal.Sealed, lines []string) (_ []seal.Sealed, ok bool) {
 		s := scanner{line}
 		for more := true; more; more = s.comma() {
 			if len(dst) == cap(dst) {
-				dst = slices.Grow(dst, min(1+strings.Count(s.rest, ","), MaxMembers))
+				more := min(1+strings.Count(s.rest, ","), MaxMembers)
+				dst = append(make([]seal.Sealed, 0, len(dst)+more), dst...)
 			}
 			dst = append(dst, seal.Sealed{})
 			member := &dst[len(dst)-1]

@@ -1,9 +1,11 @@
 // Command fencepost shows what a paused lock holder does to a row, and what a
-// guard does about it; and keeps a PostgreSQL database for the guards:
+// guard does about it; keeps a PostgreSQL database for the guards; and stands
+// before a service that cannot be a guard itself:
 //
 //	fencepost simulate                                with embedded servers, in a few seconds
 //	fencepost migrate up|down|status|check|print      the tables and functions
 //	fencepost marks list|show|prune|reset             what has been admitted
+//	fencepost proxy                                   a guard in front of a service
 //
 // Each has a --help.
 //
@@ -35,6 +37,7 @@ type cli struct {
 	Simulate simulateCmd `cmd:"" help:"Stop a lock holder past its lease, and see what its late write does."`
 	Migrate  migrateCmd  `cmd:"" help:"Put Fencepost's tables and functions into a PostgreSQL database."`
 	Marks    marksCmd    `cmd:"" help:"See the marks of a PostgreSQL database, prune them, lower one that is poisoned."`
+	Proxy    proxyCmd    `cmd:"" help:"Stand before a service that cannot compare tokens itself, and refuse stale requests."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 	Writer   writerCmd   `cmd:"" hidden:"" help:"One writer of a simulation; started by it."`
 }

@@ -1,4 +1,5 @@
-// Package testenv gives tests real servers: PostgreSQL, Redis, MariaDB, PgBouncer.
+// Package testenv gives tests real servers: PostgreSQL, Redis, MariaDB, PgBouncer,
+// nginx.
 //
 // # Which server
 //
@@ -20,6 +21,7 @@
 //	SparePostgres   a whole server         one test at a time; it may be crashed
 //	SpareRedis      a whole server         one test at a time; it is emptied
 //	PgBouncer       four sessions          of the shared PostgreSQL, in transaction mode
+//	Nginx           a folder of files      shared server, parallel tests welcome
 //
 // A spare server found by URL is taken in turn by all test processes of this
 // machine, through a file lock. A test that wants both spares takes
