@@ -14,7 +14,9 @@ import (
 //
 // Path values are taken as they are. The fence is the name: where a handler
 // takes "42", "042" and "+42" for one row, that row would have three fences.
-// Such a service needs a function of its own, which writes ids in one way.
+// Such a service needs a function of its own, which writes ids in one way. So
+// does one whose ids may need escapes: net/http and gin have decoded them, chi
+// and echo have not, and %34%32 is another name there than 42.
 //
 // Pattern panics where a pattern cannot be read, and where there is none, as
 // [http.ServeMux.Handle] does: both are mistakes in the program's text.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
 	"github.com/fencepost/fencepost/internal/testenv"
 	"github.com/fencepost/fencepost/simulations"
@@ -71,7 +70,6 @@ func serve(t *testing.T, u *table, fence *sqlguard.Guard) (url string, client *h
 	}
 }
 
-// call gives the service's refusal the guard's error, as a client should.
 func call(ctx context.Context, client *http.Client, method, url string, n *int) error {
 	req, err := http.NewRequestWithContext(ctx, method, fmt.Sprintf("%s?n=%d", url, *n), http.NoBody)
 	if err != nil {
@@ -82,12 +80,9 @@ func call(ctx context.Context, client *http.Client, method, url string, n *int) 
 		return err
 	}
 	defer resp.Body.Close()
-	switch resp.StatusCode {
-	case http.StatusOK:
-		_, err = fmt.Fscan(resp.Body, n)
-		return err
-	case http.StatusPreconditionFailed:
-		return guard.ErrStale
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s", resp.Status)
 	}
-	return fmt.Errorf("%s", resp.Status)
+	_, err = fmt.Fscan(resp.Body, n)
+	return err
 }

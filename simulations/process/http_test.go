@@ -103,8 +103,6 @@ func call(ctx context.Context, client *http.Client, method, address string) (str
 	switch {
 	case err != nil:
 		return "", err
-	case resp.StatusCode == http.StatusPreconditionFailed:
-		return "", fmt.Errorf("%w: %s", guard.ErrStale, body)
 	case resp.StatusCode == http.StatusServiceUnavailable:
 		return "", fmt.Errorf("%w: %s", guard.ErrRetryable, body)
 	case resp.StatusCode != http.StatusOK:

@@ -1,0 +1,324 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/token"
+)
+
+// eventually is far above what a busy machine takes: it only ends a hang.
+const eventually = time.Minute
+
+// proxied is the command as a process, with the lines of its log.
+type proxied struct {
+	*testing.T
+	cmd     *exec.Cmd
+	url     string
+	address string
+	health  string
+	ended   chan struct{}
+
+	mu    sync.Mutex
+	lines []map[string]any
+}
+
+// startProxy runs the command, with a log that the test reads, and ends it after
+// the test.
+func startProxy(t *testing.T, upstream string, args ...string) *proxied {
+	t.Helper()
+	args = append([]string{"proxy", "--upstream", upstream, "--listen", "127.0.0.1:0", "--health-listen", "127.0.0.1:0",
+		"--log-format", "json"}, args...)
+	cmd, _ := command(t, args...)
+	p := &proxied{T: t, cmd: cmd, ended: make(chan struct{})}
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	cmd.Stderr = write
+	require.NoError(t, cmd.Start())
+	require.NoError(t, write.Close())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.read(read)
+	}()
+	go func() {
+		defer close(p.ended)
+		_ = cmd.Wait() // its status is in cmd
+		<-done
+		read.Close()
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-p.ended
+	})
+	p.address = p.line("listening")["address"].(string)
+	p.health = "http://" + p.line("health")["address"].(string)
+	p.url = "http://" + p.address
+	return p
+}
+
+func (p *proxied) read(from io.Reader) {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var line map[string]any
+		if json.Unmarshal(lines.Bytes(), &line) != nil {
+			line = map[string]any{"msg": "", "text": lines.Text()}
+		}
+		p.mu.Lock()
+		p.lines = append(p.lines, line)
+		p.mu.Unlock()
+	}
+}
+
+// log returns the lines up to now.
+func (p *proxied) log() []map[string]any {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]map[string]any(nil), p.lines...)
+}
+
+// line waits for the first line of that message.
+func (p *proxied) line(message string) map[string]any {
+	p.Helper()
+	for deadline := time.Now().Add(eventually); ; time.Sleep(time.Millisecond) {
+		for _, line := range p.log() {
+			if line["msg"] == message {
+				return line
+			}
+		}
+		select {
+		case <-p.ended:
+			require.FailNow(p, "the proxy has ended", "%v: %v", p.cmd.ProcessState, p.log())
+		default:
+			require.True(p, time.Now().Before(deadline), "no line %q: %v", message, p.log())
+		}
+	}
+}
+
+// status waits for the end of the process.
+func (p *proxied) status() int {
+	p.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(eventually):
+		require.FailNow(p, "the proxy does not end", "%v", p.log())
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+func (p *proxied) signal(s syscall.Signal) {
+	p.Helper()
+	require.NoError(p, p.cmd.Process.Signal(s))
+}
+
+// reply is what a client got.
+type reply struct {
+	status  int
+	body    string
+	problem string // the type's last word
+	header  http.Header
+}
+
+// prepared is a request that can be sent anywhere, also on another goroutine.
+func prepared(t testing.TB, method, target, body string, header []string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
+	require.NoError(t, err)
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Add(header[i], header[i+1])
+	}
+	return r
+}
+
+// exchanged sends r over a connection of its own.
+func exchanged(r *http.Request) (reply, error) {
+	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+	if err != nil {
+		return reply{}, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	a := reply{status: response.StatusCode, body: string(text), header: response.Header}
+	var pr struct{ Type string }
+	if json.Unmarshal(text, &pr) == nil {
+		_, a.problem, _ = strings.Cut(pr.Type, "#")
+	}
+	return a, err
+}
+
+func ask(t testing.TB, method, target, body string, header ...string) reply {
+	t.Helper()
+	a, err := exchanged(prepared(t, method, target, body, header))
+	require.NoError(t, err)
+	return a
+}
+
+// field is a header's name and value.
+func field(t testing.TB, resource string, number int64, holder string) []string {
+	t.Helper()
+	tok, err := token.New(resource, number, holder)
+	require.NoError(t, err)
+	text, err := httpguard.Format(tok)
+	require.NoError(t, err)
+	return []string{httpguard.Header, text}
+}
+
+// postgresStore is a schema of the test's own, as flags.
+func postgresStore(t *testing.T) []string {
+	t.Helper()
+	_, schema := testenv.Postgres(t)
+	return []string{"--store", testenv.PostgresURL(t), "--schema", schema}
+}
+
+// gated is an upstream that holds each write until it is let go, and notes what
+// it has applied, and when.
+type gated struct {
+	*httptest.Server
+	began   chan struct{} // one for each write whose header has come
+	arrived chan string   // the bodies, in their order
+	open    chan struct{} // one for each write that may go on
+
+	mu      sync.Mutex
+	applied []string
+}
+
+func newGated(t *testing.T) *gated {
+	t.Helper()
+	g := &gated{began: make(chan struct{}, 100), arrived: make(chan string, 100), open: make(chan struct{}, 100)}
+	g.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			return
+		}
+		g.began <- struct{}{}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // it has not the whole request
+		}
+		g.arrived <- string(body)
+		<-g.open // also where the proxy has gone: some servers go on
+		g.mu.Lock()
+		g.applied = append(g.applied, string(body))
+		g.mu.Unlock()
+		_, _ = io.WriteString(w, "applied "+string(body))
+	}))
+	t.Cleanup(func() {
+		close(g.open)
+		g.Close()
+	})
+	return g
+}
+
+func (g *gated) writes() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return append([]string(nil), g.applied...)
+}
+
+// async is a request under way. Where it fails, the status is 0.
+func async(t *testing.T, method, target, body string, header ...string) <-chan reply {
+	t.Helper()
+	r := prepared(t, method, target, body, header)
+	done := make(chan reply, 1)
+	go func() {
+		a, err := exchanged(r)
+		if err != nil {
+			a.body = err.Error()
+		}
+		done <- a
+	}()
+	return done
+}
+
+func next[T any](t *testing.T, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(eventually):
+		require.FailNow(t, "nothing came")
+		panic("unreachable")
+	}
+}
+
+func TestProxyFlagsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ args, text string }{
+		"no store":                 {"--resource a/{id}", "give --store=URL"},
+		"two stores":               {"--resource a/{id} --store postgres://x --dangerously-memory", "give --store=URL"},
+		"no resource":              {"--dangerously-memory", "missing flags: --resource"},
+		"a wildcard of no route":   {"--dangerously-memory --resource /a/{id}=x/{ix}", "--resource: /a/{id}=x/{ix}: the route has no wildcard {ix}"},
+		"an open brace":            {"--dangerously-memory --resource a/{id", "want {name}"},
+		"a route without a name":   {"--dangerously-memory --resource /a/{id}", "which resource?"},
+		"a route without a path":   {"--dangerously-memory --resource PUT=x", `"PUT" is no route`},
+		"an empty name":            {"--dangerously-memory --resource /a/{id}=", "empty"},
+		"two names without route":  {"--dangerously-memory --resource a/{id},b", "several resources need a route"},
+		"a wildcard given twice":   {"--dangerously-memory --resource /a/{id}/{id}=x", "duplicate wildcard name"},
+		"routes in conflict":       {"--dangerously-memory --resource /x/{y}=z --resource /{a}/x=b", `pattern "/{a}/x" conflicts with pattern "/x/{y}"`},
+		"an upstream of no kind":   {"--dangerously-memory --resource a/{id} --upstream ftp://x", "--upstream: not an http://"},
+		"an upstream's password":   {"--dangerously-memory --resource a/{id} --upstream http://u:sekret@x", "--upstream: a scheme"},
+		"a store of no kind":       {"--resource a/{id} --store http://u:sekret@x:1", "--store: neither"},
+		"a store that is not read": {"--resource a/{id} --store redis://:sekret@x:1/one", "--store: not a redis:// URL"},
+		"postgres is not there":    {"--resource a/{id} --store postgres://u:sekret@127.0.0.1:1/db", "postgres cannot be used"},
+		"redis is not there":       {"--resource a/{id} --store redis://u:sekret@127.0.0.1:1", "redis at 127.0.0.1:1 cannot be used"},
+		"a size":                   {"--dangerously-memory --resource a/{id} --max-body 10MB", "10MB: must be a whole number"},
+		"a time of none":           {"--dangerously-memory --resource a/{id} --timeout 0s", "--timeout: 0s: must be above 0"},
+		"a key without a cert":     {"--dangerously-memory --resource a/{id} --tls-key x", "belong together"},
+		"no file of keys":          {"--dangerously-memory --resource a/{id} --seal-keys /nowhere", "--seal-keys: open /nowhere"},
+		"an address that is taken": {"--dangerously-memory --resource a/{id} --listen 256.0.0.1:1", "--listen: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"proxy"}
+			if !strings.Contains(c.args, "--upstream") {
+				args = append(args, "--upstream", "http://127.0.0.1:1")
+			}
+			done := execute(t, append(args, strings.Fields(c.args)...)...)
+			require.Equal(t, 2, done.status, done.err)
+			require.Empty(t, done.out)
+			require.Equal(t, 1, strings.Count(done.err, "\n"), "one line: %s", done.err)
+			require.Contains(t, done.err, c.text)
+			require.NotContains(t, done.err, "sekret")
+		})
+	}
+}
+
+func TestProxyWantsAMigratedSchema(t *testing.T) {
+	t.Parallel()
+	done := execute(t, "proxy", "--upstream", "http://127.0.0.1:1", "--resource", "a/{id}",
+		"--store", testenv.PostgresURL(t), "--schema", "not there")
+	require.Equal(t, 2, done.status)
+	require.Contains(t, done.err, "run fencepost migrate up")
+}
+
+// tables of rules need no process.
+func TestUnambiguous(t *testing.T) {
+	t.Parallel()
+	for path, fine := range map[string]bool{
+		"/": true, "/a": true, "/a/": true, "/a/42": true, "/a/%34%32": true, "/a/gr%C3%B6%C3%9Fe": true, "/a/100%25": true,
+		"/a/%2541": false, "/a/%252f": false, "/a/%25u002f": false,
+		"": false, "//": false, "//a": false, "/a//b": false, "/a//": false,
+		"/.": false, "/..": false, "/a/../b": false, "/a/%2e%2e/b": false, "/a/%2E/b": false, "/a/..": false, "/a/...": true, "/a/.b": true,
+		"/a%2fb": false, "/a%2Fb": false, "/a%5cb": false, "/a;b=c": false, "/a%3bb": false, "/a/%00": false, "/a/%0a": false,
+		"/a/%7f": false, "/a/%ff": false, "/a/b%20": true,
+	} {
+		u, err := url.ParseRequestURI("http://host" + path)
+		require.NoError(t, err)
+		require.Equal(t, fine, unambiguous(u) == nil, "%s: %v", path, unambiguous(u))
+	}
+}

@@ -1,0 +1,3 @@
+-- Behind admit.lua, where there is nothing to write.
+-- Answers {'admitted'}.
+return {'admitted'}
