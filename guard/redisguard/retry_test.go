@@ -22,7 +22,7 @@ func failover(t *testing.T, is *server, next func(net.Conn) net.Conn) *redis.Cli
 	was := serve(t)
 	host, port, err := net.SplitHostPort(is.addr)
 	require.NoError(t, err)
-	require.NoError(t, was.client().SlaveOf(t.Context(), host, port).Err())
+	require.NoError(t, was.client().Do(t.Context(), "replicaof", host, port).Err())
 	var dials atomic.Int32
 	return was.client(func(o *redis.Options) {
 		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {

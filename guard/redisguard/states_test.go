@@ -45,11 +45,11 @@ func TestAReplicaAdmitsNobody(t *testing.T) {
 	require.NoError(t, onMaster.guard.Admit(t.Context(), tok(33, "a")))
 	host, port, err := net.SplitHostPort(master.addr)
 	require.NoError(t, err)
-	require.NoError(t, e.client.SlaveOf(t.Context(), host, port).Err())
+	require.NoError(t, e.client.Do(t.Context(), "replicaof", host, port).Err())
 	eventually(t, func() bool { return e.client.Get(t.Context(), e.guard.MarkKey(resource)).Val() == "33 a" })
 
 	// From here on it hears of nothing, and does not know that.
-	require.NoError(t, e.client.SlaveOf(t.Context(), "127.0.0.1", "1").Err())
+	require.NoError(t, e.client.Do(t.Context(), "replicaof", "127.0.0.1", "1").Err())
 	require.NoError(t, onMaster.guard.Admit(t.Context(), tok(35, "b")))
 	e.refuses("READONLY")
 
