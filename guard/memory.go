@@ -35,7 +35,7 @@ var _ Store = (*Memory)(nil)
 // caller that has already given up.
 func (m *Memory) Admit(ctx context.Context, tok token.Token) error {
 	if err := context.Cause(ctx); err != nil && !point.Observing(ctx) { // a write in memory asks no context
-		return err
+		return vouched(ctx, err)
 	}
 	s := &m.shards[maphash.String(seed, tok.Resource)%shards]
 	s.mu.Lock()

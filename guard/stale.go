@@ -9,7 +9,8 @@ import (
 
 var (
 	// ErrStale is found in every refusal of a token that the mark does not
-	// admit. Nothing was applied, and the same token will never be admitted.
+	// admit. Nothing was applied, and the same token will never be admitted. It
+	// is found in a [DismissedError] too, which promises neither.
 	ErrStale = errors.New("guard: stale token")
 	// ErrCollision is found, beside ErrStale, in the refusal of a token whose
 	// number is the mark's and whose holder is not: an issuer has given one
@@ -44,8 +45,14 @@ func (e *StaleError) collides() bool { return e.Token.Number == e.Mark.Number }
 
 // Refusal reports whether err refuses a writer: its token is stale, collides,
 // is missing, released, incomplete or without a valid seal. Other errors say
-// nothing of the token.
+// nothing of the token. Nor does a [DismissedError] that no guard has joined a
+// [*StaleError] to: whatever was under way then may have been applied.
 func Refusal(err error) bool {
+	var dismissed *DismissedError
+	var stale *StaleError
+	if errors.As(err, &dismissed) && !errors.As(err, &stale) {
+		return false
+	}
 	for _, refusal := range []error{ErrStale, token.ErrMissing, token.ErrReleased, token.ErrInvalid, token.ErrSeal} {
 		if errors.Is(err, refusal) {
 			return true

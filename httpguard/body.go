@@ -9,15 +9,30 @@ import (
 // body is a visit as the body of its request. It is no allocation of its own.
 type body visit
 
-// Read tells why it was interrupted.
+// Read is refused when the visit was told to go: to have read, or not, applies
+// nothing. Only who is reading at that moment is interrupted on the connection;
+// one whose body has been read has it in use for something else.
 func (b *body) Read(p []byte) (int, error) {
+	v := (*visit)(b)
+	if err := v.count(+1); err != nil {
+		return 0, err
+	}
 	n, err := b.body.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		if cause := (*visit)(b).dismissed(); cause != nil {
-			err = errors.Join(cause, err)
-		}
+	if stale := v.count(-1); stale != nil && err != nil && !errors.Is(err, io.EOF) {
+		err = errors.Join(stale, err)
 	}
 	return n, err
+}
+
+// count counts who is reading, and returns a refusal if v was told to go.
+func (v *visit) count(n int) error {
+	v.going.Lock()
+	defer v.going.Unlock()
+	stale := v.dismissed()
+	if n < 0 || stale == nil {
+		v.reading += n
+	}
+	return stale
 }
 
 // Close closes the request's own body.

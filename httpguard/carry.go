@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ func (t Transport) prepare(req *http.Request) (*http.Request, error) {
 		out := clone(req)
 		out.Header.Set(Header, text)
 		return out, nil
-	case len(set) != 1 || set[0] != text:
+	case !same(set, text):
 		return nil, fmt.Errorf("%w: %s %s", ErrTwoSources, req.Method, req.URL.Redacted())
 	}
 	return req, nil
@@ -56,14 +57,29 @@ func (t Transport) sealed(ctx context.Context, tok token.Token) (seal.Sealed, er
 	if s, has := seal.FromContext(ctx, tok); has {
 		return s, nil
 	}
-	if t.Seals == nil || received(ctx, tok) {
+	switch {
+	case t.Seals == nil || !token.Leased(ctx, tok):
 		return seal.Sealed{Token: tok}, nil
+	case t.SealFor < 0:
+		return seal.Sealed{}, fmt.Errorf("httpguard: Transport.SealFor is %s", t.SealFor)
+	case t.SealFor == 0:
+		return t.Seals.Seal(tok, time.Time{})
 	}
-	var until time.Time
-	if t.SealFor > 0 {
-		until = time.Now().Add(t.SealFor)
+	return t.Seals.Seal(tok, time.Now().Add(t.SealFor+time.Second-time.Nanosecond))
+}
+
+// same reports whether lines say what text says: the same tokens with the same
+// seals, in any order and spelling.
+func same(lines []string, text string) bool {
+	if len(lines) == 1 && lines[0] == text {
+		return true
 	}
-	return t.Seals.Seal(tok, until)
+	set, err := ParseSealed(lines)
+	if err != nil {
+		return false
+	}
+	ours, err := ParseSealed([]string{text})
+	return err == nil && len(set) == len(ours) && !slices.ContainsFunc(set, func(s seal.Sealed) bool { return !slices.Contains(ours, s) })
 }
 
 // carried returns what is set under all the keys that are sent as the field.

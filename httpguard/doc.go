@@ -38,10 +38,12 @@
 // status that clients are known to send again by themselves, and means that
 // the request changed nothing. Tokens never leave for a host that was not named.
 //
-// Inside one process no handler runs under an older token while one runs under
-// a newer one: see [Window]. With a Store as durable as the resource, a service
-// that is one process, and handlers that do not write after they have returned,
-// that alone is a fence.
+// Behind one [Window] no handler runs under an older token while one runs under
+// a newer one. With a Store as durable as the resource, and a service that is one
+// process, that alone is a fence for handlers whose writes have ended when they
+// return. A database call is such a write only under a context that does not end
+// ([context.WithoutCancel]): a driver that is interrupted leaves its statement
+// behind, and the server may execute it when the newer request has come and gone.
 //
 // # What it does not
 //

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/token"
@@ -12,7 +11,7 @@ import (
 
 var (
 	stale = problem{Type: ProblemStale, Title: "Stale token", Status: http.StatusPreconditionFailed,
-		Detail: "A newer holder has been admitted. Nothing was applied, and this token will not be admitted again."}
+		Detail: "A newer holder has come. Nothing was applied: acquire again, and read again."}
 	missing = problem{Type: ProblemMissing, Title: "Token required", Status: http.StatusPreconditionRequired,
 		Detail: "The request needs a token of the resource, in the field " + Header + ". Nothing was applied."}
 	unsealed = problem{Type: ProblemSeal, Title: "Seal required", Status: http.StatusForbidden,
@@ -48,9 +47,15 @@ var (
 //	guard.ErrNoRow                       404  about:blank
 //	anything else, nil too               500  about:blank
 //
-// An error that is [context.Canceled], where the request's context was ended by
-// a newer token, is ErrStale: a guard that was interrupted and is not sure says
-// ErrUnknown. So is what reading the body failed with then. Where ErrNoRow means something else to the client, as in an
+// Where a newer token has ended the request's context, an error that is
+// [context.Canceled] or the context's cause is ErrUnknown too, unless it comes from
+// a guard of this module, or from reading the body: a driver's statement, or a
+// request to another service, may still be carried out.
+//
+// "Nothing was applied" is said of the write that err is from. A handler that has
+// made another one before, outside of the same transaction, must say so itself.
+//
+// Where ErrNoRow means something else to the client, as in an
 // update with conditions of its own, answer it before Error is asked.
 //
 // guard.ErrClaimFirst and token.ErrReleased are among the last: they are
@@ -62,28 +67,23 @@ var (
 // Nothing must have been written to w before; headers that described another
 // answer are removed.
 func Error(w http.ResponseWriter, r *http.Request, err error) {
-	problemOf(explained(r, err)).answer(w, r, err)
+	p := problemOf(err)
+	if interrupted(r, err) {
+		p = unknown
+	}
+	p.answer(w, r, err)
 }
 
-// explained adds what follows from the end of the request's context, where a
-// newer token has ended it: a guard that says "canceled" has applied nothing. A
-// request to another service that was cut off may have done anything, also where
-// its client gives the context's cause for a reason.
-func explained(r *http.Request, err error) error {
-	cause := context.Cause(r.Context())
-	var remote *url.Error
-	switch {
-	case !errors.Is(cause, guard.ErrStale):
-		return err
-	case errors.As(err, &remote):
-		if errors.Is(err, cause) || errors.Is(err, context.Canceled) {
-			return errors.Join(guard.ErrUnknown, err)
-		}
-		return err
-	case errors.Is(err, context.Canceled):
-		return errors.Join(cause, err)
+// interrupted reports whether err says no more than that a newer token has ended
+// the request's context. Drivers leave a statement behind then, and clients a
+// request, and either may still be carried out; only a guard that knows better
+// has joined a refusal.
+func interrupted(r *http.Request, err error) bool {
+	var dismissed *guard.DismissedError
+	if errors.As(err, &dismissed) {
+		return !guard.Refusal(err)
 	}
-	return err
+	return errors.Is(err, context.Canceled) && errors.As(context.Cause(r.Context()), &dismissed) && !guard.Refusal(err)
 }
 
 // problemOf looks for ErrUnknown first: every other problem says or suggests

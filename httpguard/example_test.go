@@ -131,7 +131,7 @@ func ExampleWindow() {
 				close(looked)
 				<-r.Context().Done() // as any call does that is given the context
 				fmt.Println("cause:", context.Cause(r.Context()))
-				httpguard.Error(w, r, r.Context().Err())
+				httpguard.Error(w, r, guard.WithLoss(r.Context(), r.Context().Err())) // it has written nothing
 			}
 		})))
 	service := httptest.NewServer(mux)
@@ -143,7 +143,7 @@ func ExampleWindow() {
 	fmt.Println("newer:", put(service, "250", `34;r="account/42";h="b"`))
 	fmt.Println("older:", <-older)
 	// Output:
-	// cause: guard: stale token account/42#33: mark is newer
+	// cause: guard: a newer token than account/42#33 has come
 	// newer: 200 OK
 	// older: 412 Precondition Failed
 }

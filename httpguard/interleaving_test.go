@@ -3,6 +3,7 @@ package httpguard_test
 import (
 	"context"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,10 +20,12 @@ type unguarded struct {
 	writes  chan int64
 	stopped chan context.Context
 	resume  chan struct{}
+	release func()
 }
 
 func newUnguarded() unguarded {
-	return unguarded{make(chan int64, 2), make(chan context.Context, 1), make(chan struct{})}
+	resume := make(chan struct{})
+	return unguarded{make(chan int64, 2), make(chan context.Context, 1), resume, sync.OnceFunc(func() { close(resume) })}
 }
 
 func (a unguarded) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
@@ -36,6 +39,19 @@ func (a unguarded) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 func (a unguarded) stop(ctx context.Context) {
 	a.stopped <- ctx
 	<-a.resume
+}
+
+// dismissed waits until the context of the older one has ended: by then the
+// newer one is at the window.
+func (a unguarded) dismissed(t *testing.T, ctx context.Context) {
+	t.Helper()
+	t.Cleanup(a.release) // or the server would wait for its handler for ever
+	select {
+	case <-ctx.Done():
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "nobody has told the older one to go")
+	}
+	require.ErrorIs(t, context.Cause(ctx), guard.ErrStale)
 }
 
 // older and newer send a request each; the replies come later.
@@ -65,7 +81,7 @@ func TestAnOlderHandlerStopsBeforeItsWrite(t *testing.T) {
 		older := s.older()
 		<-a.stopped
 		require.Equal(t, http.StatusOK, <-s.newer())
-		close(a.resume)
+		a.release()
 		require.Equal(t, http.StatusOK, <-older, "and is acknowledged")
 		require.Equal(t, []int64{34, 33}, []int64{<-a.writes, <-a.writes})
 	})
@@ -76,10 +92,9 @@ func TestAnOlderHandlerStopsBeforeItsWrite(t *testing.T) {
 		older := s.older()
 		ctx := <-a.stopped
 		newer := s.newer()
-		<-ctx.Done() // the newer one is there
-		require.ErrorIs(t, context.Cause(ctx), guard.ErrStale)
+		a.dismissed(t, ctx)
 		require.Empty(t, a.writes)
-		close(a.resume)
+		a.release()
 		<-older
 		require.Equal(t, http.StatusOK, <-newer)
 		require.Equal(t, []int64{33, 34}, []int64{<-a.writes, <-a.writes})
@@ -118,7 +133,7 @@ func TestTheStoreIsAskedInsideTheWindow(t *testing.T) {
 		older := s.older()
 		<-a.stopped // 1. 33 is admitted, and has not entered
 		require.Equal(t, http.StatusOK, <-s.newer(), "2. 34 is admitted, enters, writes and leaves")
-		close(a.resume)
+		a.release()
 		require.Equal(t, http.StatusOK, <-older, "3. 33 enters an empty window")
 		require.Equal(t, []int64{34, 33}, []int64{<-a.writes, <-a.writes})
 	})
@@ -129,8 +144,8 @@ func TestTheStoreIsAskedInsideTheWindow(t *testing.T) {
 		older := s.older()
 		ctx := <-a.stopped
 		newer := s.newer()
-		<-ctx.Done()
-		close(a.resume)
+		a.dismissed(t, ctx)
+		a.release()
 		require.Equal(t, http.StatusPreconditionFailed, <-older, "admitted, and refused since a newer one has come")
 		require.Equal(t, http.StatusOK, <-newer)
 		require.Equal(t, int64(34), <-a.writes)

@@ -63,7 +63,7 @@ func (m *Middleware) admit(v *visit) error {
 		}
 		if err := m.Store.Admit(v, v.places[i].sealed.Token); err != nil {
 			if stale := v.dismissed(); stale != nil {
-				return stale
+				return stale // whatever the store says of a context that has ended
 			}
 			if guard.Refusal(err) {
 				return err
@@ -119,8 +119,8 @@ func (p *place) wait(timeout <-chan time.Time) error {
 	switch cause := context.Cause(p.visit); {
 	case p.entered():
 		return nil
-	case errors.Is(cause, guard.ErrStale):
-		return cause
+	case refused(cause) != nil:
+		return refused(cause)
 	case cause != nil:
 		return &storeError{err: cause}
 	case expired:

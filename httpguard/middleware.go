@@ -44,7 +44,8 @@ type Middleware struct {
 	Window *Window
 	// Wait is how long a request waits for older ones to leave their handlers;
 	// then it is answered 503. Zero is five seconds. Half of it is what an older
-	// handler has to write its answer.
+	// handler has to write its answer; over HTTP/2 the stream of one that is still
+	// there then is reset.
 	Wait time.Duration
 	// Unspent is for development: it is called when a request with an unsafe
 	// method was answered 2xx and nobody has asked its context for tok, by
@@ -75,7 +76,8 @@ const defaultWait = 5 * time.Second
 // the package's table says, and next does not hear of them.
 //
 // The window is shut until next returns or panics. What next leaves to other
-// goroutines, or does with a connection it has hijacked after it returned, is
+// goroutines (as [http.TimeoutHandler] does), to a server that it has sent a
+// statement to, or does with a connection it has hijacked after it returned, is
 // outside: see "What it does not".
 func (m Middleware) Wrap(next http.Handler) http.Handler {
 	if m.Wait <= 0 {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/fencepost/fencepost/token"
 )
 
 // Pattern returns a function for [Middleware.Resources] that fills patterns
@@ -17,6 +19,9 @@ import (
 // Such a service needs a function of its own, which writes ids in one way. So
 // does one whose ids may need escapes: net/http and gin have decoded them, chi
 // and echo have not, and %34%32 is another name there than 42.
+//
+// In a pattern with several names a value with a slash in it is refused, 400:
+// "1/2" and "3" would be the same name as "1" and "2/3".
 //
 // Pattern panics where a pattern cannot be read, and where there is none, as
 // [http.ServeMux.Handle] does: both are mistakes in the program's text.
@@ -80,6 +85,9 @@ func (p pattern) fill(r *http.Request) (string, error) {
 		if value == "" {
 			return "", fmt.Errorf("httpguard: pattern %q: the path value %s is empty: mount the middleware"+
 				" around the handler of a route that has {%s}, not around the router", p.text, name, name)
+		}
+		if len(p.names) > 1 && strings.Contains(value, "/") {
+			return "", &token.InvalidError{Part: "resource", Value: value, Rule: "must not have a slash within a path value"}
 		}
 		resource += value + p.literals[i+1]
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/token"
 )
 
 func TestPattern(t *testing.T) {
@@ -47,6 +48,19 @@ func TestPatternWithoutAPathValue(t *testing.T) {
 	require.Empty(t, got)
 	require.EqualError(t, err, `httpguard: pattern "account/{id}": the path value id is empty: `+
 		`mount the middleware around the handler of a route that has {id}, not around the router`)
+}
+
+func TestTwoPathsAreNotOneName(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]error{"/a/1/2": nil, "/a/1%2F2/3": token.ErrInvalid, "/a/1/2/3": token.ErrInvalid} {
+		var err error
+		mux := http.NewServeMux()
+		mux.HandleFunc("/a/{x}/{y...}", func(_ http.ResponseWriter, r *http.Request) {
+			_, err = httpguard.Pattern("a/{x}/{y}")(r)
+		})
+		mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil))
+		require.ErrorIs(t, err, want, path)
+	}
 }
 
 func TestPatternThatCannotBeRead(t *testing.T) {

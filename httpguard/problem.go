@@ -20,9 +20,8 @@ const (
 	// ProblemMalformed (400): the Fencing-Token field, or the name of the
 	// resource, cannot be read. The detail says which rule is broken.
 	ProblemMalformed = problems + "ProblemMalformed"
-	// ProblemStale (412): a newer holder has been here. Nothing was applied,
-	// and nothing under this token ever will be: stop, acquire again, read
-	// again. A collision is answered the same way, since to tell it apart
+	// ProblemStale (412): a newer holder has come. Nothing was applied: stop,
+	// acquire again, read again. A collision is answered the same way, since to tell it apart
 	// would be to tell the mark's number.
 	ProblemStale = problems + "ProblemStale"
 	// ProblemSeal (403): the service takes sealed tokens only, and this one has

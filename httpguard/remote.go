@@ -37,7 +37,7 @@ func (t Transport) refusal(req *http.Request, resp *http.Response) error {
 	refused := &guard.StaleError{}
 	if tok, sent := find(toks, p.Resource); sent {
 		refused.Token = tok
-	} else if len(toks) == 1 {
+	} else if len(toks) == 1 && p.Resource == "" {
 		refused.Token = toks[0]
 	} else {
 		return fmt.Errorf("httpguard: %s does not say which token: %w", req.URL.Host, guard.ErrStale)
@@ -45,11 +45,17 @@ func (t Transport) refusal(req *http.Request, resp *http.Response) error {
 	return fmt.Errorf("httpguard: %s: %w", req.URL.Host, refused)
 }
 
+// writes reports whether req is a guarded write. A request without tokens is none.
+func (t Transport) writes(req *http.Request) bool {
+	_, guarded := carried(req.Header)
+	return guarded && !safe(req.Method)
+}
+
 // uncertain adds to the error of a request that it may have been applied all
-// the same. A request without tokens is no guarded write.
-func (t Transport) uncertain(req *http.Request, err error) error {
+// the same. A connection that could not be made says so only if it was the first.
+func (t Transport) uncertain(req *http.Request, err error, attempts int32) error {
 	var op *net.OpError
-	if _, guarded := carried(req.Header); !guarded || safe(req.Method) || errors.As(err, &op) && op.Op == "dial" {
+	if !t.writes(req) || attempts == 0 && errors.As(err, &op) && op.Op == "dial" {
 		return err
 	}
 	return errors.Join(fmt.Errorf("httpguard: %s: %w", req.URL.Host, guard.ErrUnknown), err)

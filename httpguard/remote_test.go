@@ -61,6 +61,7 @@ func TestWhichAnswersAreErrors(t *testing.T) {
 		"ours":                                  {412, "application/problem+json", ours, "api.example", "a"},
 		"with a charset":                        {412, "Application/Problem+JSON; charset=utf-8", ours, "api.example", "a"},
 		"of a resource that was not sent":       {412, "application/problem+json", strings.Replace(ours, `"a"`, `"c"`, 1), "api.example", "-"},
+		"of another, and one was sent":          {412, "application/problem+json", ours, "one.example", "-"},
 		"of no resource":                        {412, "application/problem+json", `{"type":"` + httpguard.ProblemStale + `"}`, "api.example", "-"},
 		"the service's own 412":                 {412, "application/json", `{"etag":"x"}`, "api.example", ""},
 		"a 412 of another type":                 {412, "application/problem+json", `{"type":"about:blank"}`, "api.example", ""},
@@ -72,10 +73,14 @@ func TestWhichAnswersAreErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			body := &closing{Reader: strings.NewReader(c.body)}
-			transport := httpguard.Transport{Hosts: []string{"api.example"}, Base: tripFunc(func(*http.Request) (*http.Response, error) {
+			ctx := holding(t.Context())
+			if c.host == "one.example" {
+				ctx = token.NewContext(t.Context(), tok("b", 1, "h"))
+			}
+			transport := httpguard.Transport{Hosts: []string{"api.example", "one.example"}, Base: tripFunc(func(*http.Request) (*http.Response, error) {
 				return &http.Response{StatusCode: c.status, Header: http.Header{"Content-Type": {c.kind}}, Body: body}, nil
 			})}
-			resp, err := transport.RoundTrip(request(t, holding(t.Context()), "http://"+c.host+"/x"))
+			resp, err := transport.RoundTrip(request(t, ctx, "http://"+c.host+"/x"))
 			if c.refused == "" {
 				require.NoError(t, err)
 				got, err := io.ReadAll(resp.Body)

@@ -99,6 +99,15 @@ func TestAForgerDoesNotDisturbTheWindow(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, <-reply)
 }
 
+// leased is a context under a lease.
+func leased(t *testing.T) context.Context {
+	t.Helper()
+	lease, err := (&token.Locker{Issuer: &memtoken.Issuer{}, Name: "test"}).Acquire(t.Context(), "account/42")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, lease.Release(context.Background())) })
+	return lease.Context()
+}
+
 func TestKeysAreChangedWhileTheServiceRuns(t *testing.T) {
 	t.Parallel()
 	guarding, issuer := ring(t, "old"), ring(t, "old")
@@ -138,13 +147,17 @@ func TestTransportSeals(t *testing.T) {
 		r.Header.Set(httpguard.Header, field)
 		httpguard.Middleware{Resources: func(*http.Request) ([]string, error) { return []string{"account/42"}, nil }}.Wrap(
 			http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ctx = r.Context() })).ServeHTTP(discard{http.Header{}}, r)
-		return ctx
+		return context.WithoutCancel(ctx)
 	}
 	good := sealedField(t, issuer, tok("account/42", 34, "b"), time.Time{})
 	forged := line("account/42", huge, "mallory")
 	require.Equal(t, good, sent(through(good), httpguard.Transport{}), "no key, no matter")
 	require.Equal(t, good, sent(through(good), httpguard.Transport{Seals: ring(t, "b")}), "it keeps its seal")
 	require.Equal(t, forged, sent(through(forged), httpguard.Transport{Seals: issuer}), "nobody vouches for it")
+	moved := token.NewContext(t.Context(), token.All(through(forged))[0])
+	require.Equal(t, forged, sent(moved, httpguard.Transport{Seals: issuer}), "nor where it was moved to another context")
+	_, err := httpguard.Transport{Hosts: []string{"api.example"}, Seals: issuer, SealFor: -1}.RoundTrip(request(t, leased(t), "http://api.example"))
+	require.ErrorContains(t, err, "SealFor", "which would be for ever")
 
 	locker := token.Locker{Issuer: &memtoken.Issuer{}, Name: "test"}
 	require.NoError(t, locker.Hold(t.Context(), "account/42", func(ctx context.Context) error {

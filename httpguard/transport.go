@@ -3,9 +3,13 @@ package httpguard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
 	"time"
 
+	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/point"
 	"github.com/fencepost/fencepost/token/seal"
 )
@@ -22,7 +26,10 @@ var ErrTwoSources = errors.New("httpguard: tokens in the request and in its cont
 // Tokens whose lease has been released are not sent; tokens of other resources
 // are, since the receiver passes over them.
 type Transport struct {
-	// Base makes the requests; nil is [http.DefaultTransport].
+	// Base makes the requests; nil is [http.DefaultTransport]. One that sends
+	// again by itself must tell an [httptrace.ClientTrace], as net/http's does: a
+	// refusal of the second attempt says nothing of the first. What a proxy of its
+	// own may read of a request over plain HTTP, it reads.
 	Base http.RoundTripper
 	// Hosts are the hosts tokens may be sent to, each written as in a URL:
 	// "api.example" or "api.example:8443". They are compared whole, but for
@@ -30,14 +37,15 @@ type Transport struct {
 	// and the scheme does not count. Where there are none, no token is ever
 	// sent, and a guarded service will answer 428.
 	Hosts []string
-	// Seals seals the tokens that have no seal yet. Only whoever issues tokens
-	// should have its keys: see package seal. Tokens that came with a request
-	// (see [Middleware]) go on as they came, since to seal them would be to
-	// vouch for a number that nobody has checked.
+	// Seals seals the tokens of the leases that the context is under. Only
+	// whoever issues tokens should have its keys: see package seal. Every other
+	// token goes on as it came, with its seal if it has one: to seal it would be
+	// to vouch for a number that nobody has checked. Who knows better, as of a
+	// number that was minted, puts the seal into the context ([seal.NewContext]).
 	Seals *seal.Ring
-	// SealFor is how long a seal that is made for a request is valid: the
-	// receiver must have read the request by then, by its own clock. Zero is
-	// for ever.
+	// SealFor is how long a seal that is made for a request is valid, rounded up
+	// to whole seconds: the receiver must have read the request by then, by its
+	// own clock. Zero is for ever, less is an error.
 	SealFor time.Duration
 }
 
@@ -47,7 +55,8 @@ var _ http.RoundTripper = Transport{}
 // named host, 412 with [ProblemStale], is an error, a [*guard.StaleError] with
 // the token that was refused and no mark. So a remote refusal looks like a
 // local one: errors.Is(err, guard.ErrStale) finds it also in what [http.Client]
-// makes of it. Every other answer, another 412 too, is returned as it is.
+// makes of it. Every other answer, another 412 too, is returned as it is; so is
+// that to a HEAD, which has no body to say whose it is.
 //
 // Where an unsafe request with tokens has no answer, the error is
 // [guard.ErrUnknown] beside what Base says: the receiver may have applied it.
@@ -72,11 +81,20 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
+	var attempts atomic.Int32 // Base may make several
+	if t.writes(out) {
+		out = out.WithContext(httptrace.WithClientTrace(out.Context(), &httptrace.ClientTrace{
+			WroteHeaders: func() { attempts.Add(1) },
+		}))
+	}
 	resp, err := t.send(req, out)
 	if err != nil {
-		return nil, t.uncertain(out, err)
+		return nil, t.uncertain(out, err, attempts.Load())
 	}
 	if err := t.refusal(out, resp); err != nil {
+		if attempts.Load() > 1 {
+			err = errors.Join(fmt.Errorf("httpguard: %s: an earlier attempt had no answer: %w", req.URL.Host, guard.ErrUnknown), err)
+		}
 		return nil, err
 	}
 	return resp, nil
@@ -89,7 +107,7 @@ func (t Transport) send(req, out *http.Request) (*http.Response, error) {
 	}
 	point.At(ctx, point.Request, req)
 	defer point.At(ctx, point.Response, req)
-	return t.base().RoundTrip(out.WithContext(point.Within(ctx, req)))
+	return t.base().RoundTrip(out.WithContext(point.Within(out.Context(), req)))
 }
 
 // CloseIdleConnections does so with Base, if Base can.

@@ -102,6 +102,8 @@ func TestTransportAndAFieldThatIsSet(t *testing.T) {
 	}{
 		"the context carries nothing":      {t.Context(), "http://api.example", []string{own}, []string{own}, nil},
 		"the context carries the same":     {holding(t.Context()), "http://api.example", []string{both}, []string{both}, nil},
+		"the same in other words":          {holding(t.Context()), "http://api.example", []string{`2;h="h";r="b";y`, `01;r="a";h=%"h"`}, []string{`2;h="h";r="b";y`, `01;r="a";h=%"h"`}, nil},
+		"a malformed one":                  {holding(t.Context()), "http://api.example", []string{"7"}, nil, httpguard.ErrTwoSources},
 		"the context carries others":       {holding(t.Context()), "http://api.example", []string{own}, nil, httpguard.ErrTwoSources},
 		"the context carries one of two":   {holding(t.Context()), "http://api.example", []string{both, own}, nil, httpguard.ErrTwoSources},
 		"the host is not named":            {t.Context(), "http://evil.example", []string{own}, nil, nil},

@@ -3,6 +3,7 @@ package httpguard_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -71,9 +72,11 @@ func TestErrorsOfAHandlerThatWasToldToGo(t *testing.T) {
 		err error
 		typ string
 	}{
-		"a guard that was cancelled":              {context.Canceled, httpguard.ProblemStale},
-		"the cause itself":                        {cause, httpguard.ProblemStale},
-		"a guard that is not sure":                {errors.Join(context.Canceled, guard.ErrUnknown), httpguard.ProblemUnknown},
+		"somebody who was cancelled":              {context.Canceled, httpguard.ProblemUnknown},
+		"a guard that was cancelled":              {guard.WithLoss(ctx, context.Canceled), httpguard.ProblemStale},
+		"a guard that says why it was":            {guard.WithLoss(ctx, fmt.Errorf("nothing was sent: %w", cause)), httpguard.ProblemStale},
+		"the cause itself":                        {cause, httpguard.ProblemUnknown},
+		"a guard that is not sure":                {guard.WithLoss(ctx, errors.Join(context.Canceled, guard.ErrUnknown)), httpguard.ProblemUnknown},
 		"a request that was cut off":              {&url.Error{Op: "Put", URL: "http://x", Err: context.Canceled}, httpguard.ProblemUnknown},
 		"a request that was cut off, and why":     {&url.Error{Op: "Put", URL: "http://x", Err: cause}, httpguard.ProblemUnknown},
 		"a request that was refused further on":   {&url.Error{Op: "Put", URL: "http://x", Err: &guard.StaleError{Token: token.Token{}}}, httpguard.ProblemStale},

@@ -29,8 +29,12 @@ type visit struct {
 
 	inner atomic.Pointer[ending] // nil for as long as nobody asks for the end
 	told  atomic.Bool            // the handler was told to go
-	going sync.Mutex             // held while the connection is disturbed
-	left  bool                   // the handler has returned
+	left  atomic.Bool            // the handler has returned
+
+	going     sync.Mutex // held while the connection is disturbed
+	reading   int        // how many are reading the body
+	disturbed bool       // they were interrupted
+	grace     time.Time  // until when the handler may write
 
 	oneSeal  [1]seal.Sealed
 	onePlace [1]place
@@ -41,8 +45,6 @@ type ending struct {
 	context.Context
 	cancel context.CancelCauseFunc
 }
-
-type visitKey struct{}
 
 func newVisit(w http.ResponseWriter, r *http.Request, owner any) *visit {
 	v := &visit{Context: r.Context(), w: w, owner: owner}
@@ -80,16 +82,6 @@ func (v *visit) find(resource string) *seal.Sealed {
 	return nil
 }
 
-// received reports whether tok came with a request, this one or one around it.
-func received(ctx context.Context, tok token.Token) bool {
-	for v, ok := ctx.Value(visitKey{}).(*visit); ok; v, ok = v.Context.Value(visitKey{}).(*visit) {
-		if s := v.find(tok.Resource); s != nil && s.Token == tok {
-			return true
-		}
-	}
-	return false
-}
-
 // Done implements [context.Context]. The first call makes a context that can be
 // cancelled in the usual way, so that those that are derived from this one need
 // no goroutine each.
@@ -101,9 +93,6 @@ func (v *visit) Err() error { return v.current().Err() }
 // Value implements [context.Context]. [context.Cause] finds the inner context
 // by it.
 func (v *visit) Value(key any) any {
-	if key == (visitKey{}) {
-		return v
-	}
 	return v.current().Value(key)
 }
 
@@ -118,6 +107,9 @@ func (v *visit) current() context.Context {
 	if e := v.inner.Load(); e != nil {
 		return e
 	}
+	if v.left.Load() {
+		return v.ending()
+	}
 	return v.Context
 }
 
@@ -128,21 +120,28 @@ func (v *visit) ending() *ending {
 	}
 	e := new(ending)
 	e.Context, e.cancel = context.WithCancelCause(v.Context)
-	if !v.inner.CompareAndSwap(nil, e) {
+	if !v.inner.CompareAndSwap(nil, e) || v.left.Load() {
 		e.cancel(nil)
 	}
 	return v.inner.Load()
 }
 
-// dismissed returns why v was told to go, or nil.
+// refused returns the refusal of a token that was told to go, where that is the
+// cause, or nil. It is for where nothing has been applied yet.
+func refused(cause error) error {
+	var dismissed *guard.DismissedError
+	if errors.As(cause, &dismissed) {
+		return &guard.StaleError{Token: dismissed.Token}
+	}
+	return nil
+}
+
+// dismissed returns a refusal if v was told to go, or nil.
 func (v *visit) dismissed() error {
 	if !v.told.Load() {
 		return nil
 	}
-	if cause := context.Cause(v.current()); errors.Is(cause, guard.ErrStale) {
-		return cause
-	}
-	return nil
+	return refused(context.Cause(v.current()))
 }
 
 // dismiss tells v to go, since a newer token than its tok has come. What the handler reads
@@ -152,40 +151,54 @@ func (v *visit) dismissed() error {
 func (v *visit) dismiss(tok token.Token, grace time.Duration) {
 	v.going.Lock()
 	defer v.going.Unlock()
-	if v.left || v.told.Load() {
+	if v.left.Load() || v.told.Load() {
 		return
 	}
-	v.ending().cancel(&guard.StaleError{Token: tok})
 	v.told.Store(true)
+	v.ending().cancel(&guard.DismissedError{Token: tok})
 	// Where a wrapper of the writer hides the connection these do nothing, and
 	// the handler is waited for.
 	control := http.NewResponseController(v.w)
-	if v.body != nil {
+	if v.reading > 0 {
+		v.disturbed = true
 		_ = control.SetReadDeadline(time.Now())
 	}
-	_ = control.SetWriteDeadline(time.Now().Add(grace))
+	v.grace = time.Now().Add(grace)
+	_ = control.SetWriteDeadline(v.grace)
 }
 
 // leave ends the visit: the handler has returned or panicked, or never ran.
 func (v *visit) leave() {
-	if e := v.inner.Load(); e != nil {
-		e.cancel(context.Canceled)
-	}
 	v.going.Lock()
-	v.left = true
+	v.left.Store(true)
 	if v.told.Load() {
 		v.restore()
 	}
 	v.going.Unlock()
+	if e := v.inner.Load(); e != nil {
+		e.cancel(context.Canceled)
+	}
 	for i := range v.places {
 		v.places[i].leave()
 	}
 }
 
-// restore lets an answer out that comes after the grace: the deadline that the
-// server had set, if any, begins anew. That for reading the server itself sets
-// before the next request.
+// restore undoes what dismiss did to a connection that goes on.
+//
+// The server may have seen the deadline for reading in its own read behind the
+// end of the body: it takes that for the client's leaving, and every later request
+// on the connection for one whose client has left. So there must be none, which can
+// be said for as long as the header has not been written.
+//
+// An answer that comes after the grace is let out: the deadline that the server
+// had set, if any, begins anew.
 func (v *visit) restore() {
+	if v.disturbed {
+		v.w.Header().Set("Connection", "close")
+	}
+	if time.Now().Before(v.grace) {
+		return
+	}
 	var deadline time.Time
 	if server, ok := v.Value(http.ServerContextKey).(*http.Server); ok && server.WriteTimeout > 0 {
 		deadline = time.Now().Add(server.WriteTimeout)

@@ -102,8 +102,17 @@ func TestTheContextEndsWithTheHandler(t *testing.T) {
 	derived, cancel := context.WithCancel(ctx)
 	defer cancel()
 	end()
+	require.Equal(t, context.Canceled, ctx.Err())
 	require.Equal(t, context.Canceled, derived.Err())
 	require.NotErrorIs(t, context.Cause(derived), guard.ErrStale)
+}
+
+func TestTheContextOfAHandlerThatHasReturned(t *testing.T) {
+	t.Parallel()
+	ctx, end := under(t, httpguard.Middleware{Resources: accounts, Window: &httpguard.Window{}})
+	end()
+	require.Equal(t, context.Canceled, ctx.Err(), "nobody had asked before")
+	<-ctx.Done()
 }
 
 func TestTheContextIsAskedOnlyOnceItHasEnded(t *testing.T) {

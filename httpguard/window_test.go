@@ -50,11 +50,11 @@ func TestANewerTokenWaitsForTheOlder(t *testing.T) {
 			require.EqualValues(t, 34, o.marks.Mark("account/42").Number, "the window is entered before the store is asked")
 			ctx := paused.r.Context()
 			require.ErrorIs(t, ctx.Err(), context.Canceled)
-			var stale *guard.StaleError
-			require.ErrorAs(t, context.Cause(ctx), &stale)
-			require.EqualValues(t, 34, stale.Token.Number)
-			require.Zero(t, stale.Mark, "the mark is never told")
-			paused.finish(func() { httpguard.Error(paused.w, paused.r, ctx.Err()) })
+			var dismissed *guard.DismissedError
+			require.ErrorAs(t, context.Cause(ctx), &dismissed)
+			require.ErrorIs(t, dismissed, guard.ErrStale)
+			require.EqualValues(t, 34, dismissed.Token.Number)
+			paused.finish(func() { httpguard.Error(paused.w, paused.r, guard.WithLoss(ctx, ctx.Err())) })
 			require.Equal(t, httpguard.ProblemStale, (<-older).problem(t)["type"])
 			o.expect(t, 35).leave()
 			require.Equal(t, http.StatusNoContent, (<-newer).status)

@@ -62,6 +62,15 @@ func FromContext(ctx context.Context, resource string) (Token, error) {
 	return e.tok, e.tok.Check()
 }
 
+// Leased reports whether ctx carries exactly tok, and as the token of a lease
+// that a [Locker] took for ctx and that has not been released. Of what came from
+// elsewhere, and was put there by [NewContext], it does not: nobody here knows
+// who made that number.
+func Leased(ctx context.Context, tok Token) bool {
+	e := find(ctx, tok.Resource)
+	return e != nil && e.tok == tok && e.lease != nil && !e.lease.released()
+}
+
 // All returns the tokens that ctx carries, one per resource, in the bytewise
 // order of the resources, without those whose lease has been released.
 func All(ctx context.Context) []Token {

@@ -91,3 +91,18 @@ func fromContext(t *testing.T, ctx context.Context, resource string) token.Token
 	require.NoError(t, err)
 	return tok
 }
+
+func TestLeased(t *testing.T) {
+	t.Parallel()
+	tok := token.Token{Resource: "account/42", Number: 33, Holder: "a"}
+	require.False(t, token.Leased(t.Context(), tok))
+	require.False(t, token.Leased(token.NewContext(t.Context(), tok), tok), "from elsewhere")
+	lease, err := (&token.Locker{Issuer: &memtoken.Issuer{}, Name: "test"}).Acquire(t.Context(), "account/42")
+	require.NoError(t, err)
+	ctx := lease.Context()
+	require.True(t, token.Leased(ctx, lease.Token()))
+	require.False(t, token.Leased(ctx, tok))
+	require.False(t, token.Leased(token.NewContext(ctx, lease.Token()), lease.Token()), "put there by hand")
+	require.NoError(t, lease.Release(t.Context()))
+	require.False(t, token.Leased(ctx, lease.Token()))
+}

@@ -11,7 +11,10 @@ import (
 
 // Notes are the resources whose tokens were asked for. They are safe for
 // concurrent use.
-type Notes struct{ names sync.Map }
+type Notes struct {
+	names sync.Map
+	outer *Notes
+}
 
 type notesKey struct{}
 
@@ -21,6 +24,7 @@ var tracking atomic.Bool
 func Track(ctx context.Context) (context.Context, *Notes) {
 	tracking.Store(true)
 	n := &Notes{}
+	n.outer, _ = ctx.Value(notesKey{}).(*Notes)
 	return context.WithValue(ctx, notesKey{}, n), n
 }
 
@@ -29,7 +33,8 @@ func Note(ctx context.Context, resource string) {
 	if !tracking.Load() {
 		return
 	}
-	if n, ok := ctx.Value(notesKey{}).(*Notes); ok {
+	n, _ := ctx.Value(notesKey{}).(*Notes)
+	for ; n != nil; n = n.outer {
 		n.names.Store(resource, true)
 	}
 }
