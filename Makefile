@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help setup test containers test-oldest test-newest lint vet-os fuzz simulate rounds experiment bench
 
-FUZZTIME ?= 30s
+FUZZTIME ?= 60s
 ROUNDS ?= 1000
 RUNS ?= 1
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
@@ -39,7 +39,7 @@ vet-os: ## go vet every module for macOS and Windows
 		echo "vet $$module for $$os"; GOOS=$$os go vet -C $$module ./...; \
 	done; done
 
-fuzz: ## run each fuzz test for FUZZTIME (30s)
+fuzz: ## run each fuzz test for FUZZTIME (60s)
 	@scripts/fuzz $(FUZZTIME)
 
 simulate: ## watch a paused writer being refused; ARGS="--rounds 3" passes flags

@@ -72,7 +72,7 @@ const defaultWait = 5 * time.Second
 // Wrap returns a handler that calls next with the requests that are admitted.
 // Their context carries all tokens of the field, those of other resources too,
 // and next finds them by [token.FromContext]. It ends when a newer token comes,
-// with a [*guard.StaleError] as the cause. The other requests are answered as
+// with a [*guard.DismissedError] as the cause. The other requests are answered as
 // the package's table says, and next does not hear of them.
 //
 // The window is shut until next returns or panics. What next leaves to other

@@ -14,7 +14,7 @@ import (
 //   - Requests under one token run in parallel, also one that the handler of
 //     another sends to its own service.
 //   - A newer token cancels the contexts of the older requests on its resource,
-//     with a [*guard.StaleError] as the cause, and waits until the last of
+//     with a [*guard.DismissedError] as the cause, and waits until the last of
 //     them has left its handler. Their reads of the body end at once, and
 //     their writes of the answer a while later, so that a client that sleeps
 //     in the middle of a request keeps nobody waiting.

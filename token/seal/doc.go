@@ -22,8 +22,8 @@
 // The code is that of these six lines, joined by newlines, without one at the
 // end: "fencepost-seal-1", the key id, the number in decimal, the resource, the
 // holder, and x in decimal or "-". Names have no control characters, so nothing
-// can be moved from one line to the next. testdata/seals.json has examples, for
-// other languages.
+// can be moved from one line to the next. For other languages there is
+// docs/http.md, with vectors.
 //
 // # What it promises
 //
