@@ -167,6 +167,6 @@ func pausedCopy(t *testing.T, f fence, conn *pgx.Conn) {
 	}()
 	t.Cleanup(func() { stop.Close(); <-ended })
 	require.Eventually(t, func() bool {
-		return get[bool](t, f, f, "SELECT state = 'active' AND wait_event = 'ClientRead' FROM pg_stat_activity WHERE pid = $1", conn.PgConn().PID())
+		return get[bool](t, f, f, "SELECT state = 'active' AND coalesce(wait_event, '') = 'ClientRead' FROM pg_stat_activity WHERE pid = $1", conn.PgConn().PID())
 	}, patience, 5*time.Millisecond)
 }

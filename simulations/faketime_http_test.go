@@ -2,6 +2,7 @@ package simulations_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
 	"github.com/fencepost/fencepost/internal/paused"
 	"github.com/fencepost/fencepost/internal/point"
@@ -47,7 +49,11 @@ func serveTwo(t *testing.T, writing func(context.Context) context.Context) (p *p
 	t.Helper()
 	p = newPurse()
 	mux, line := http.NewServeMux(), newPipes()
-	mux.Handle("POST /{id}", httpguard.Middleware{Resources: httpguard.Pattern("account/{id}"), Store: &p.marks}.Wrap(
+	guarded := httpguard.Middleware{
+		Resources: httpguard.Pattern("account/{id}"), Store: &p.marks,
+		DangerouslyWithoutWindow: true, // the two requests stand for two replicas: no window of theirs is one
+	}
+	mux.Handle("POST /{id}", guarded.Wrap(
 		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			seen, pause := p.read(), r.FormValue("pause")
 			d, _ := time.ParseDuration(pause)
@@ -82,6 +88,9 @@ func post(t *testing.T, client *http.Client, iss token.Issuer, holder, pause str
 	req, err := http.NewRequestWithContext(token.NewContext(t.Context(), tok), http.MethodPost, "http://bank/42?pause="+pause, http.NoBody)
 	require.NoError(t, err)
 	resp, err := client.Do(req)
+	if errors.Is(err, guard.ErrStale) {
+		return http.StatusPreconditionFailed
+	}
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	return resp.StatusCode

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"time"
+
+	"github.com/fencepost/fencepost/guard"
 )
 
 // admitted is called inside the window.
@@ -13,6 +15,10 @@ func (p *proxy) admitted(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(r.Context())
 	r.Method = e.method
 	e.request = r
+	if e.body != nil { // around the Middleware's, which refuses to read on for who is told to go
+		e.body = &body{ReadCloser: r.Body}
+		r.Body = e.body
+	}
 	if p.DangerouslyObserve {
 		p.upstream.ServeHTTP(w, r)
 		return
@@ -82,7 +88,7 @@ func (p *proxy) enter(wait context.Context) (leave func(), err error) {
 		return func() { <-p.places }, nil
 	case <-wait.Done():
 		if cause := context.Cause(wait); !errors.Is(cause, errWaited) {
-			return nil, cause
+			return nil, guard.WithLoss(wait, cause)
 		}
 		return nil, errFull
 	}

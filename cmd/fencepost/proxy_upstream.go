@@ -95,8 +95,8 @@ func (e *exchange) incomplete(w http.ResponseWriter, err error) {
 	case errors.As(e.body.broken(), &long):
 		errTooLarge.answer(w, e, err)
 	case errors.Is(cause, guard.ErrStale):
-		e.err = cause
-		httpguard.Error(w, e.request, cause)
+		e.err = guard.WithLoss(e.request.Context(), cause)
+		httpguard.Error(w, e.request, e.err)
 	default:
 		errBroken.answer(w, e, err)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/fencepost/fencepost/guard"
 )
 
 var (
@@ -31,11 +33,11 @@ func newWaiting(caller context.Context, d time.Duration) *waiting {
 	}}
 }
 
-// over returns nil, or why it was too late.
+// over returns nil, or why it was too late: nothing has been sent.
 func (w *waiting) over() error {
 	if w.stop() {
 		return nil
 	}
 	<-w.Done() // it has begun to end
-	return context.Cause(w)
+	return guard.WithLoss(w, context.Cause(w))
 }
