@@ -92,9 +92,7 @@ func (v *visit) Err() error { return v.current().Err() }
 
 // Value implements [context.Context]. [context.Cause] finds the inner context
 // by it.
-func (v *visit) Value(key any) any {
-	return v.current().Value(key)
-}
+func (v *visit) Value(key any) any { return v.current().Value(key) }
 
 // String is for those who print a context: it must not tell the seals, nor look
 // at what others may change.
@@ -144,10 +142,11 @@ func (v *visit) dismissed() error {
 	return refused(context.Cause(v.current()))
 }
 
-// dismiss tells v to go, since a newer token than its tok has come. What the handler reads
-// of the body, or writes to a client that does not read, would otherwise keep
-// it for as long as that client sleeps. A handler that has returned is not
-// disturbed any more: its connection may be at work for another request.
+// dismiss tells v to go, since a newer token than its tok has come. What the
+// handler reads of the body, or writes to a client that does not read, would
+// otherwise keep it for as long as that client sleeps. A handler that has
+// returned is not disturbed any more: its connection may be at work for another
+// request.
 func (v *visit) dismiss(tok token.Token, grace time.Duration) {
 	v.going.Lock()
 	defer v.going.Unlock()
