@@ -22,6 +22,15 @@ func curl(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// data is a body, or none: over HTTP/2 curl 7.88 fails where the answer comes
+// before it has sent one, as that of a refusal may (RFC 9113 §8.1 wants it read).
+func data(body string) []string {
+	if body == "" {
+		return nil
+	}
+	return []string{"--data-binary", body}
+}
+
 // hazard W1
 // The service is nginx, which writes what is PUT and knows of no token; the
 // clients are curl's.
@@ -37,15 +46,15 @@ func TestAServiceThatIsNotGo(t *testing.T) {
 			t.Parallel()
 			file := "/account/" + strings.ReplaceAll(strings.ReplaceAll(name, " ", "-"), ",", "")
 			put := func(to, body string, number int64, version ...string) string {
-				return curl(t, append(version, "--request", "PUT", "--data-binary", body, "--write-out", "%{http_code} %{content_type}",
+				return curl(t, append(append(data(body), version...), "--request", "PUT", "--write-out", "%{http_code} %{content_type}",
 					"--header", strings.Join(field(t, file[1:], number, "curl"), ": "), to+file)...)
 			}
 			require.Equal(t, "201", put(p.url, "older", 33, version...))
 			require.Equal(t, "204", put(p.url, "newer", 34, version...))
-			require.Equal(t, "412 application/problem+json", put(p.url, "stale", 33, version...))
+			require.Equal(t, "412 application/problem+json", put(p.url, "", 33, version...))
 			require.Equal(t, "newer", ask(t, "GET", p.url+file, "").body)
 			require.Equal(t, "204", put(p.url, "newer still", 34, version...))
-			require.Equal(t, "428 application/problem+json", curl(t, append(version, "--request", "PUT", "--data-binary", "nobody's",
+			require.Equal(t, "428 application/problem+json", curl(t, append(version, "--request", "PUT",
 				"--write-out", "%{http_code} %{content_type}", p.url+file)...))
 			require.Equal(t, "newer still", ask(t, "GET", files+file, "").body)
 
@@ -65,11 +74,15 @@ func TestConnectionsThatAreKept(t *testing.T) {
 	for _, version := range []string{"--http1.1", "--http2"} {
 		account := "account/kept" + version
 		var args []string
+		highest := int64(0)
 		for i, number := range []int64{5, 7, 6, 7, 8, 5} {
 			if i > 0 {
 				args = append(args, "--next", "--silent", "--output", "/dev/null")
 			}
-			args = append(args, version, "--request", "PUT", "--data-binary", strings.Repeat("x", int(number)),
+			if highest = max(highest, number); number == highest {
+				args = append(args, data(strings.Repeat("x", int(number)))...)
+			}
+			args = append(args, version, "--request", "PUT",
 				"--write-out", `%{http_version}-%{http_code}-%{num_connects} `, "--header", strings.Join(field(t, account, number, "curl"), ": "),
 				"--cacert", cert, "https://"+p.address+"/"+account)
 		}
