@@ -39,7 +39,7 @@ func TestARemoteRefusalIsALocalOne(t *testing.T) {
 		var refused *guard.StaleError
 		require.ErrorAs(t, err, &refused)
 		require.Equal(t, guard.StaleError{Token: stale}, *refused, "the token of two, and no mark")
-		require.NotContains(t, err.Error(), "33")
+		require.NotContains(t, err.Error(), "#33")
 
 		err = put(token.NewContext(t.Context(), tok("account/42", 33, "b")))
 		require.ErrorIs(t, err, guard.ErrStale)
