@@ -3,6 +3,7 @@ package simulations_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -66,19 +67,32 @@ func differs(mark guard.Mark, tok token.Token) bool {
 }
 
 func (n *naive) way() way {
-	w := n.versioned.way(n.add)
+	w := n.versioned.way(func(ctx context.Context, row string, alone bool) (seen, made int64, err error) {
+		seen, made, err = n.add(ctx, row, alone)
+		return seen, made, victim(err)
+	})
+	w.busy = n.forgets != ""
 	w.claim, w.mark = n.raise, nil
 	if n.forgets != "" {
 		w.forget = func(ctx context.Context, least int64) error {
 			_, err := n.pool.Exec(ctx, "DELETE FROM "+n.marks()+" WHERE "+n.forgets+" AND $1::bigint IS NOT NULL", least)
-			var pg *pgconn.PgError
-			if errors.As(err, &pg) && pg.Code == "40P01" { // it deletes many rows, in any order: next time, then
-				return nil
+			if err = victim(err); errors.Is(err, guard.ErrRetryable) {
+				return nil // next time, then
 			}
 			return err
 		}
 	}
 	return w
+}
+
+// victim says of a deadlock's victim what a guard would. Who forgets deletes many
+// rows, in any order.
+func victim(err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "40P01" {
+		return fmt.Errorf("%w: %w", guard.ErrRetryable, err)
+	}
+	return err
 }
 
 func (n *naive) add(ctx context.Context, row string, alone bool) (seen, made int64, err error) {
