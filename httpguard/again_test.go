@@ -51,6 +51,7 @@ func TestARefusalOfASecondAttempt(t *testing.T) {
 	err := sentAgain(t, &http.Transport{}, s.Listener.Addr().String())
 	require.EqualValues(t, 1, applied.Load())
 	require.ErrorIs(t, err, guard.ErrUnknown, "it was applied")
+	require.False(t, guard.Refusal(err))
 }
 
 func TestASecondAttemptThatFindsNobody(t *testing.T) {

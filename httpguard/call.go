@@ -13,7 +13,7 @@ func (h *handler) call(v *visit, r *http.Request) {
 	switch {
 	case len(v.sealed) == 0:
 		h.next.ServeHTTP(v.w, r)
-	case h.Unspent == nil || safe(r.Method):
+	case h.Unspent == nil || Safe(r.Method):
 		h.next.ServeHTTP(v.w, v.request(r))
 	default:
 		h.callAndWatch(v, r)

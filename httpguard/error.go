@@ -55,8 +55,8 @@ var (
 // "Nothing was applied" is said of the write that err is from. A handler that has
 // made another one before, outside of the same transaction, must say so itself.
 //
-// Where ErrNoRow means something else to the client, as in an
-// update with conditions of its own, answer it before Error is asked.
+// Where ErrNoRow means something else to the client, as in an update with
+// conditions of its own, answer it before Error is asked.
 //
 // guard.ErrClaimFirst and token.ErrReleased are among the last: they are
 // mistakes in the service, about a lease or a transaction of its own, and

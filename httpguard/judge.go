@@ -14,7 +14,7 @@ import (
 // cheap questions come first, and nothing is admitted before all tokens are
 // there and sealed.
 func (m *Middleware) judge(v *visit, r *http.Request) error {
-	needed := !safe(r.Method)
+	needed := !Safe(r.Method)
 	if !needed && len(v.sealed) == 0 {
 		return nil // the field was there, and empty
 	}
@@ -57,10 +57,10 @@ func (m *Middleware) unseal(v *visit) error {
 //
 // A newer request that has come since is looked for once more at the end.
 func (m *Middleware) admit(v *visit) error {
+	if m.Store == nil {
+		return v.dismissed()
+	}
 	for i := range v.places {
-		if m.Store == nil {
-			break
-		}
 		if err := m.Store.Admit(v, v.places[i].sealed.Token); err != nil {
 			if stale := v.dismissed(); stale != nil {
 				return stale // whatever the store says of a context that has ended

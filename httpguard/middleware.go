@@ -102,7 +102,7 @@ type handler struct {
 
 // ServeHTTP implements [http.Handler].
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if len(r.Header[Header]) == 0 && safe(r.Method) {
+	if len(r.Header[Header]) == 0 && Safe(r.Method) {
 		point.At(r.Context(), point.Admitted, r)
 		h.next.ServeHTTP(w, r)
 		point.At(r.Context(), point.Response, r)
@@ -126,8 +126,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	point.At(v.Context, point.Response, r)
 }
 
-// safe compares bytes: methods are case-sensitive (RFC 9110 §9.1).
-func safe(method string) bool {
+// Safe reports whether a request with this method needs no token: GET, HEAD,
+// OPTIONS and TRACE (RFC 9110 §9.2.1). Bytes are compared, since methods are
+// case-sensitive (§9.1).
+func Safe(method string) bool {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
 		return true

@@ -21,8 +21,8 @@ const (
 	// resource, cannot be read. The detail says which rule is broken.
 	ProblemMalformed = problems + "ProblemMalformed"
 	// ProblemStale (412): a newer holder has come. Nothing was applied: stop,
-	// acquire again, read again. A collision is answered the same way, since to tell it apart
-	// would be to tell the mark's number.
+	// acquire again, read again. A collision is answered the same way, since to
+	// tell it apart would be to tell the mark's number.
 	ProblemStale = problems + "ProblemStale"
 	// ProblemSeal (403): the service takes sealed tokens only, and this one has
 	// no seal, or one that is wrong, has expired, or was made with a key that is

@@ -46,19 +46,25 @@ func (t Transport) refusal(req *http.Request, resp *http.Response) error {
 }
 
 // writes reports whether req is a guarded write. A request without tokens is none.
-func (t Transport) writes(req *http.Request) bool {
+func writes(req *http.Request) bool {
 	_, guarded := carried(req.Header)
-	return guarded && !safe(req.Method)
+	return guarded && !Safe(req.Method)
 }
 
 // uncertain adds to the error of a request that it may have been applied all
 // the same. A connection that could not be made says so only if it was the first.
-func (t Transport) uncertain(req *http.Request, err error, attempts int32) error {
+func uncertain(req *http.Request, err error, attempts int32) error {
 	var op *net.OpError
-	if !t.writes(req) || attempts == 0 && errors.As(err, &op) && op.Op == "dial" {
+	if !writes(req) || attempts == 0 && errors.As(err, &op) && op.Op == "dial" {
 		return err
 	}
 	return errors.Join(fmt.Errorf("httpguard: %s: %w", req.URL.Host, guard.ErrUnknown), err)
+}
+
+// refusedAgain is the refusal of an attempt that was not the first. It is no
+// refusal: what that one came to nobody has said.
+func refusedAgain(req *http.Request, refusal error) error {
+	return fmt.Errorf("httpguard: %s: %w: an attempt had no answer, and the next one's was %q", req.URL.Host, guard.ErrUnknown, refusal.Error())
 }
 
 // readProblem reads resp's body, and puts back what it has read.

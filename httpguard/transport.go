@@ -3,13 +3,11 @@ package httpguard
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
 	"time"
 
-	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/point"
 	"github.com/fencepost/fencepost/token/seal"
 )
@@ -59,17 +57,17 @@ var _ http.RoundTripper = Transport{}
 // that to a HEAD, which has no body to say whose it is.
 //
 // Where an unsafe request with tokens has no answer, the error is
-// [guard.ErrUnknown] beside what Base says: the receiver may have applied it.
+// [guard.ErrUnknown] beside what Base says: the receiver may have applied it. So
+// is the refusal of a request that Base had sent once before, and no refusal then.
 // Only of a connection that could not be made, and of a context that had ended
 // before, is it known that nothing was sent.
 //
-// A field that the caller has set is
-// sent as it is where the context carries no tokens, or the same; otherwise
-// the error is [ErrTwoSources]. To a host that was not named it is not sent at
-// all: http.Client copies fields to wherever it is redirected. The name of the
-// field is known in any case of its letters, as a key that was not set by
-// [http.Header.Set] can have. An incomplete token in the context is a
-// [*HeaderError], and nothing is sent.
+// A field that the caller has set is sent as it is where the context carries no
+// tokens, or the same; otherwise the error is [ErrTwoSources]. To a host that
+// was not named it is not sent at all: http.Client copies fields to wherever it
+// is redirected. The name of the field is known in any case of its letters, as a
+// key that was not set by [http.Header.Set] can have. An incomplete token in the
+// context is a [*HeaderError], and nothing is sent.
 func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	out, err := t.prepare(req)
 	if err == nil {
@@ -82,18 +80,18 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	var attempts atomic.Int32 // Base may make several
-	if t.writes(out) {
+	if writes(out) {
 		out = out.WithContext(httptrace.WithClientTrace(out.Context(), &httptrace.ClientTrace{
 			WroteHeaders: func() { attempts.Add(1) },
 		}))
 	}
 	resp, err := t.send(req, out)
 	if err != nil {
-		return nil, t.uncertain(out, err, attempts.Load())
+		return nil, uncertain(out, err, attempts.Load())
 	}
 	if err := t.refusal(out, resp); err != nil {
 		if attempts.Load() > 1 {
-			err = errors.Join(fmt.Errorf("httpguard: %s: an earlier attempt had no answer: %w", req.URL.Host, guard.ErrUnknown), err)
+			err = refusedAgain(out, err)
 		}
 		return nil, err
 	}

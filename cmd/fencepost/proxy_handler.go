@@ -79,7 +79,7 @@ func (p *proxy) handle(w http.ResponseWriter, r *http.Request, e *exchange) {
 		// TLS, say, a client could ask for anything, past every guard.
 		r.Header.Del("Upgrade")
 	}
-	e.unsafe = e.upgrade || !safeMethod(r.Method)
+	e.unsafe = e.upgrade || !httpguard.Safe(r.Method)
 	if !e.unsafe && len(r.Header[httpguard.Header]) == 0 {
 		p.upstream.ServeHTTP(w, r)
 		return
@@ -111,13 +111,4 @@ func (p *proxy) judge(w http.ResponseWriter, r *http.Request, e *exchange) {
 		r.Method = upgraded
 	}
 	p.guarded.ServeHTTP(w, r)
-}
-
-// safeMethod is the Middleware's rule (RFC 9110 §9.2.1).
-func safeMethod(method string) bool {
-	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-		return true
-	}
-	return false
 }
