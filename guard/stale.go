@@ -35,6 +35,11 @@ func (e *StaleError) Error() string {
 	return fmt.Sprintf("guard: stale token %s: mark is newer", e.Token)
 }
 
+// Stale returns the token that was refused and the number of the mark, or 0
+// where the guard does not tell: what package token, which knows no guards,
+// wants to know of a refusal.
+func (e *StaleError) Stale() (token.Token, int64) { return e.Token, e.Mark.Number }
+
 // Is reports whether target is [ErrStale], or [ErrCollision] and the numbers
 // are equal.
 func (e *StaleError) Is(target error) bool {

@@ -53,4 +53,7 @@ type Grant struct {
 	// clock of this process. It must never be later than the issuer's own
 	// expiry, so it counts from when the request was sent.
 	Until time.Time
+	// Claimed says that the mark of Token has been raised together with the
+	// grant, in the database that keeps both: a Locker then leaves its Claim out.
+	Claimed bool
 }

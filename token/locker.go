@@ -56,6 +56,13 @@ type Locker struct {
 	// a transaction that was the first to admit the token: a claim on another
 	// connection waits for it to end.
 	Claim func(ctx context.Context, tok Token) error
+	// AtLeast keeps the resource held this long after it was granted, although
+	// it is released earlier: on a schedule, a short job is then not run again
+	// by a machine whose clock is behind. Nobody holds it meanwhile. Zero means
+	// that a release frees at once.
+	AtLeast time.Duration
+	// Observer is told what happens.
+	Observer Observer
 }
 
 // terms are a Locker's settings with the defaults put in.
