@@ -30,6 +30,10 @@ func (l *Locker) TryAcquire(ctx context.Context, resource string) (*Lease, error
 	return l.acquire(ctx, resource, true)
 }
 
+// healAtMost is how often one acquisition takes the resource again, after a
+// claim has shown that the issuer forgot.
+const healAtMost = 2
+
 func (l *Locker) acquire(ctx context.Context, resource string, try bool) (*Lease, error) {
 	t, err := l.terms(resource)
 	if err != nil {
@@ -39,25 +43,69 @@ func (l *Locker) acquire(ctx context.Context, resource string, try bool) (*Lease
 	if err != nil {
 		return nil, err
 	}
-	if held == nil {
-		grant, err := l.grant(ctx, t, resource, try)
+	if held != nil {
+		if err := l.claim(ctx, held); err != nil {
+			return nil, err
+		}
+		return held, nil
+	}
+	return l.take(ctx, t, func() (Grant, error) { return l.grant(ctx, t, resource, try) })
+}
+
+// take gets a grant, and claims it. A claim that healed the issuer is made
+// again, for a new grant: nothing has run yet under the old one.
+func (l *Locker) take(ctx context.Context, t terms, get func() (Grant, error)) (*Lease, error) {
+	for again := 0; ; again++ {
+		asked := time.Now()
+		grant, err := get()
 		if err != nil {
 			return nil, err
 		}
-		held = &Lease{lease: newLease(ctx, l.Issuer, grant, t)}
+		held := &Lease{lease: l.newLease(ctx, grant, t)}
+		l.Observer.acquired(held.lease, held.granted.Sub(asked))
+		if err = l.claim(ctx, held); err == nil {
+			return held, nil
+		}
+		if !held.healed || again == healAtMost {
+			return nil, err
+		}
 	}
-	if err := l.claim(ctx, held); err != nil {
-		return nil, err
-	}
-	return held, nil
 }
 
-// grant asks until the issuer grants. The holder stays the same throughout, so
-// that a grant whose reply was lost is found again by the next question.
-func (l *Locker) grant(ctx context.Context, t terms, resource string, try bool) (Grant, error) {
-	holder := newHolder(t.name)
+// grant waits in the issuer's line where it has one, and else asks until it
+// grants.
+func (l *Locker) grant(ctx context.Context, t terms, resource string, try bool) (grant Grant, err error) {
+	asked := time.Now()
 	waiting, cancel := waitContext(ctx, t.wait)
 	defer cancel()
+	if line, ok := l.Issuer.(Waiter); ok && !try {
+		grant, err = stand(waiting, line, t, resource)
+	} else {
+		grant, err = l.ask(ctx, waiting, t, resource, try)
+	}
+	if err != nil {
+		l.Observer.gaveUp(ctx, resource, time.Since(asked), err)
+	}
+	return grant, err
+}
+
+func stand(waiting context.Context, line Waiter, t terms, resource string) (Grant, error) {
+	grant, err := line.Wait(waiting, resource, newHolder(t.name), t.ttl)
+	switch {
+	case err == nil:
+		return grant, nil
+	case waiting.Err() != nil:
+		var held *HeldError
+		errors.As(err, &held)
+		return Grant{}, waitError(waiting, held, err)
+	}
+	return Grant{}, fmt.Errorf("token: acquire %s: %w", resource, err)
+}
+
+// ask asks until the issuer grants. The holder stays the same throughout, so
+// that a grant whose reply was lost is found again by the next question.
+func (l *Locker) ask(ctx, waiting context.Context, t terms, resource string, try bool) (Grant, error) {
+	holder := newHolder(t.name)
 	var held *HeldError
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		grant, err := l.Issuer.Acquire(waiting, resource, holder, t.ttl)

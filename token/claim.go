@@ -12,7 +12,7 @@ func (l *Locker) claim(ctx context.Context, held *Lease) (err error) {
 	claimed := false
 	defer func() {
 		if !claimed {
-			err = held.end(ctx, err)
+			err = held.end(ctx, err, 0) // it was not held: AtLeast does not count
 		}
 	}()
 	if err := l.claimOnce(held); err != nil {

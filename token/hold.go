@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 )
 
 // Hold waits for resource, runs fn with a context that carries the token, and
@@ -69,16 +70,22 @@ func (l *Locker) hold(ctx context.Context, resource string, try bool, fn func(ct
 	if err != nil {
 		return err
 	}
-	defer func() { err = held.end(ctx, err) }()
+	defer func() { err = held.end(ctx, err, held.atLeast) }()
 	return fn(held.Context())
 }
 
 // end releases the lease and joins what became of it to the work's error,
 // which stays as it is where nothing happened besides. That a lost lease could
-// not be released says nothing new.
-func (l *Lease) end(ctx context.Context, err error) error {
+// not be released says nothing new. Of a re-entry the outer frame does all this.
+func (l *Lease) end(ctx context.Context, err error, atLeast time.Duration) error {
 	lost := context.Cause(l.ctx)
-	released := l.Release(ctx)
+	var released error
+	if l.leave != nil {
+		l.leave()
+	} else {
+		err = l.heal(ctx, err) // first: the release may mint the successor's number
+		released = l.giveBack(ctx, atLeast)
+	}
 	if errors.Is(lost, ErrLost) && !errors.Is(err, lost) {
 		err = errors.Join(err, lost)
 	}

@@ -2,6 +2,7 @@ package token
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -37,51 +38,72 @@ func (l *Lease) Context() context.Context {
 // Release ends the lease and gives the resource back. It reaches the issuer
 // even if ctx is cancelled, and gives up after one ttl: then, or where the
 // issuer does not answer well, the error is [ErrUnreleased], and [ErrLost] too
-// if the resource had already passed on. Further calls return the same. The
+// if the resource had already passed on. Before [Locker.AtLeast] has passed it
+// only ends the lease. Further calls return the same. The
 // Release of a re-entry gives nothing back: the outermost lease decides.
 func (l *Lease) Release(ctx context.Context) error {
 	if l.leave != nil {
 		l.leave()
 		return nil
 	}
-	l.once.Do(func() { l.err = l.release(ctx) })
-	return l.err
+	return l.giveBack(ctx, l.atLeast)
 }
 
 // lease is what all frames of one acquisition share, and what a context holds.
 type lease struct {
-	issuer Issuer
-	tok    Token
-	ttl    time.Duration
-	margin time.Duration
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+	issuer   Issuer
+	observer *Observer
+	tok      Token
+	terms    // the Locker's
+	granted  time.Time
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	wheel    *wheel
+	spoke    spoke
 
 	isReleased atomic.Bool
 	claimed    sync.Map // the *Lockers whose Claim succeeded
+	healed     bool     // the issuer was raised past the mark that refused it
 	once       sync.Once
 	err        error
 }
 
-func newLease(ctx context.Context, iss Issuer, grant Grant, t terms) *lease {
-	l := &lease{issuer: iss, tok: grant.Token, ttl: t.ttl, margin: t.margin}
-	ctx, l.cancel = context.WithCancelCause(ctx)
-	l.ctx = withEntry(ctx, grant.Token, l)
-	l.watch(grant.Until, t.atMost)
-	return l
+var errTooLate = errors.New("the grant arrived after its end: the ttl is shorter than the round trip, or the process was paused")
+
+func (l *Locker) newLease(ctx context.Context, grant Grant, t terms) *lease {
+	held := &lease{issuer: l.Issuer, observer: &l.Observer, tok: grant.Token, terms: t, granted: time.Now()}
+	held.spoke.place = off
+	ctx, held.cancel = context.WithCancelCause(ctx)
+	held.ctx = withEntry(ctx, grant.Token, held)
+	if grant.Claimed {
+		held.claimed.Store(l, true)
+	}
+	if time.Until(grant.Until) <= t.margin {
+		held.lose(errTooLate)
+		return held
+	}
+	held.wheel = wheels.enter(l.Issuer)
+	held.wheel.add(held, grant.Until, t.atMost)
+	return held
 }
 
 func (l *lease) released() bool { return l.isReleased.Load() }
 
-func (l *lease) lose(err error) { l.cancel(&LostError{Token: l.tok, Err: err}) }
+// held is for how long, so far.
+func (l *lease) held() time.Duration { return time.Since(l.granted) }
 
-func (l *lease) release(ctx context.Context) error {
-	l.isReleased.Store(true)
-	l.cancel(ErrReleased)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.ttl)
-	defer cancel()
-	if err := l.issuer.Release(ctx, l.tok); err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrUnreleased, l.tok, err)
+// ended is why the lease was taken off the wheel.
+func (l *lease) ended(now time.Duration) error {
+	if l.spoke.stop <= now {
+		return fmt.Errorf("held for AtMost %s", l.atMost)
 	}
-	return nil
+	return l.spoke.err
+}
+
+func (l *lease) lose(err error) {
+	lost := &LostError{Token: l.tok, Err: err}
+	l.cancel(lost)
+	if context.Cause(l.ctx) == error(lost) { // it had not ended before, for another reason
+		l.observer.lost(l, lost)
+	}
 }

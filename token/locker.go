@@ -67,13 +67,15 @@ type Locker struct {
 
 // terms are a Locker's settings with the defaults put in.
 type terms struct {
-	name         string
-	ttl, margin  time.Duration
-	wait, atMost time.Duration
+	name        string
+	ttl, margin time.Duration
+	wait        time.Duration
+	atLeast     time.Duration
+	atMost      time.Duration
 }
 
 func (l *Locker) terms(resource string) (terms, error) {
-	t := terms{name: l.Name, ttl: l.TTL, margin: l.Margin, wait: l.Wait, atMost: l.AtMost}
+	t := terms{name: l.Name, ttl: l.TTL, margin: l.Margin, wait: l.Wait, atLeast: l.AtLeast, atMost: l.AtMost}
 	if t.name == "" {
 		t.name = program
 	}
@@ -86,8 +88,10 @@ func (l *Locker) terms(resource string) (terms, error) {
 	switch {
 	case l.Issuer == nil:
 		return t, errors.New("token: Locker has no Issuer")
-	case t.ttl < 0 || t.margin < 0 || t.wait < 0 || t.atMost < 0:
+	case t.ttl < 0 || t.margin < 0 || t.wait < 0 || t.atLeast < 0 || t.atMost < 0:
 		return t, errors.New("token: Locker has a negative duration")
+	case t.atMost > 0 && t.atLeast > t.atMost:
+		return t, fmt.Errorf("token: Locker's AtLeast %s is more than its AtMost %s", t.atLeast, t.atMost)
 	case t.margin > t.ttl/2:
 		return t, fmt.Errorf("token: Locker's margin %s is more than half of its ttl %s", t.margin, t.ttl)
 	}

@@ -35,6 +35,7 @@ type Observer struct {
 	// number from another holder: an issuer has given it twice.
 	Collided func(ctx context.Context, tok Token, err error)
 	// Healed is called when such a refusal has proven that the issuer forgot,
-	// and it was raised to number: the next acquisition is admitted.
+	// and it was raised to number: the next acquisition is admitted. Where it is
+	// nil, [log/slog] warns.
 	Healed func(ctx context.Context, tok Token, number int64)
 }

@@ -1,0 +1,87 @@
+package token
+
+import (
+	"context"
+	"errors"
+	"math/bits"
+	"time"
+)
+
+// batch is a number of leases that are renewed together.
+type batch struct {
+	wheel  *wheel
+	bound  time.Duration // the least of theirs
+	leases []*lease
+}
+
+// batches puts together what may take equally long, within a factor of two: a
+// lease that has little time left must not cut off the others, nor wait with
+// its second try for theirs. An issuer that cannot renew many gets one each.
+func (w *wheel) batches(now time.Duration, due []*lease) []*batch {
+	var all []*batch
+	like := map[int]*batch{}
+	_, many := w.issuer.(BatchRenewer)
+	for _, l := range due {
+		bound := l.spoke.bound(now, l.ttl)
+		b := like[bits.Len64(uint64(bound))]
+		if b == nil || !many {
+			b = &batch{wheel: w, bound: bound}
+			like[bits.Len64(uint64(bound))] = b
+			all = append(all, b)
+		}
+		b.bound = min(b.bound, bound)
+		b.leases = append(b.leases, l)
+	}
+	return all
+}
+
+// renew asks the issuer, and puts down what it says. The question is not cut
+// off by a Release, since that would cost the connection it is on.
+func (b *batch) renew() {
+	renewals := make([]Renewal, len(b.leases))
+	for i, l := range b.leases {
+		renewals[i] = Renewal{Token: l.tok, TTL: l.ttl}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.leases[0].ctx), b.bound)
+	defer cancel()
+	if many, ok := b.wheel.issuer.(BatchRenewer); ok {
+		many.RenewAll(ctx, renewals)
+	} else {
+		renewals[0].Until, renewals[0].Err = b.wheel.issuer.Renew(ctx, renewals[0].Token, renewals[0].TTL)
+	}
+	for i, l := range b.leases {
+		b.wheel.answered(l, &renewals[i])
+	}
+}
+
+// answered puts down what became of one renewal. A lease that has ended in the
+// meantime stays so, though the renewal came through: lost is lost.
+func (w *wheel) answered(l *lease, r *Renewal) {
+	w.mu.Lock()
+	now := w.now()
+	on, lost := l.spoke.place != off, errors.Is(r.Err, ErrLost)
+	switch {
+	case !on:
+	case lost:
+		w.drop(l)
+	case r.Err != nil:
+		l.spoke.renewing, l.spoke.err = false, r.Err
+		l.spoke.failures++
+		w.move(l, now+l.ttl/20)
+	default:
+		l.spoke.wind(now, r.Until.Sub(w.epoch), l.margin)
+		w.move(l, l.spoke.next)
+	}
+	failures, left := l.spoke.failures, l.spoke.until-now
+	w.set(now)
+	w.mu.Unlock()
+	switch {
+	case !on:
+	case lost:
+		l.lose(r.Err)
+	case r.Err != nil:
+		l.observer.endangered(l, left, r.Err, failures)
+	default:
+		l.observer.renewed(l, left)
+	}
+}

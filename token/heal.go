@@ -1,0 +1,58 @@
+package token
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// refusal is a guard's: this package knows no guards.
+type refusal interface {
+	error
+	Stale() (tok Token, mark int64)
+}
+
+// heal is told that err came of the work, or of the claim. Where it is a
+// guard's refusal of this lease's own token, the issuer is asked what it knows
+// of the mark. If it had forgotten, it is raised past it, so that the next
+// acquisition is admitted. If not, the lease was lost, which is joined to err.
+func (l *lease) heal(ctx context.Context, err error) error {
+	var refused refusal
+	if !errors.As(err, &refused) {
+		return err
+	}
+	tok, mark := refused.Stale()
+	if tok != l.tok {
+		return err
+	}
+	l.observer.refused(l, err, mark == tok.Number)
+	iss, ok := l.issuer.(Raiser)
+	if !ok || mark < tok.Number || errors.Is(context.Cause(l.ctx), ErrLost) {
+		return err // no mark is told, or the lease was lost for all that is known
+	}
+	if raised := l.raise(ctx, iss, mark); raised != nil {
+		return errors.Join(err, raised)
+	}
+	l.healed = true
+	l.observer.healed(l, mark)
+	return err
+}
+
+// raise passes over the answer that nothing was forgotten where the mark has
+// this very number, from another holder: giving it twice is having forgotten,
+// and the next one is above it.
+func (l *lease) raise(ctx context.Context, iss Raiser, mark int64) error {
+	if !healings.allow(l.issuer, l.tok.Resource) {
+		return fmt.Errorf("token: %s: refused as stale again and again: do two issuers grant this resource?", l.tok)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.ttl)
+	defer cancel()
+	err := iss.Raise(ctx, l.tok.Resource, mark)
+	switch {
+	case err == nil, mark == l.tok.Number && errors.Is(err, ErrLost):
+		return nil
+	case errors.Is(err, ErrLost):
+		return &LostError{Token: l.tok, Err: err}
+	}
+	return fmt.Errorf("token: raise of %s to %d: %w", l.tok.Resource, mark, err)
+}

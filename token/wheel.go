@@ -1,0 +1,114 @@
+package token
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+)
+
+// wheel keeps the leases of one issuer alive, and ends those that could not be
+// kept. It is one timer, set to the next thing to do: a goroutine and a timer
+// for each lease cost ten times as much. It waits for nobody: a renewal that
+// hangs cannot delay the end of a lease.
+type wheel struct {
+	issuer Issuer
+	leases int       // how many use it; the registry's
+	epoch  time.Time // what its times count from
+
+	mu     sync.Mutex
+	spokes spokes
+	timer  *time.Timer
+	fires  time.Duration // when the timer does
+}
+
+func newWheel(iss Issuer) *wheel { return &wheel{issuer: iss, epoch: time.Now(), fires: never} }
+
+func (w *wheel) now() time.Duration { return time.Since(w.epoch) }
+
+// add puts a lease on the wheel.
+func (w *wheel) add(l *lease, until time.Time, atMost time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.now()
+	if l.spoke.stop = never; atMost > 0 {
+		l.spoke.stop = now + atMost
+	}
+	l.spoke.wind(now, until.Sub(w.epoch), l.margin)
+	heap.Push(&w.spokes, l)
+	w.set(now)
+}
+
+// remove takes a lease off, if it is still on.
+func (w *wheel) remove(l *lease) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.drop(l)
+}
+
+func (w *wheel) drop(l *lease) {
+	if l.spoke.place == off {
+		return
+	}
+	heap.Remove(&w.spokes, l.spoke.place)
+	wheels.leave(w)
+	if len(w.spokes) == 0 {
+		w.timer.Stop()
+		w.fires = never
+	}
+}
+
+// set moves the timer where there is something to do before it fires.
+func (w *wheel) set(now time.Duration) {
+	if len(w.spokes) == 0 || w.spokes[0].spoke.next >= w.fires {
+		return
+	}
+	w.fires = w.spokes[0].spoke.next
+	if w.timer == nil {
+		w.timer = time.AfterFunc(w.fires-now, w.turn)
+		return
+	}
+	w.timer.Reset(w.fires - now)
+}
+
+// turn ends what has ended and renews what is due.
+func (w *wheel) turn() {
+	w.mu.Lock()
+	now := w.now()
+	w.fires = never
+	ended, due := w.take(now)
+	w.set(now)
+	w.mu.Unlock()
+	for _, l := range ended {
+		l.lose(l.ended(now))
+	}
+	for _, batch := range w.batches(now, due) {
+		go batch.renew()
+	}
+}
+
+// take drops what has ended, and marks what is due as being renewed.
+func (w *wheel) take(now time.Duration) (ended, due []*lease) {
+	for len(w.spokes) > 0 {
+		l := w.spokes[0]
+		switch {
+		case l.ctx.Err() != nil: // given up with its context, and not released
+			w.drop(l)
+		case l.spoke.end() <= now:
+			w.drop(l)
+			ended = append(ended, l)
+		case l.spoke.due(now, l.ttl):
+			l.spoke.renewing = true
+			w.move(l, l.spoke.end())
+			due = append(due, l)
+		default:
+			return ended, due
+		}
+	}
+	return ended, due
+}
+
+// move says when there is something to do for a lease again.
+func (w *wheel) move(l *lease, next time.Duration) {
+	l.spoke.next = min(next, l.spoke.end())
+	heap.Fix(&w.spokes, l.spoke.place)
+}
