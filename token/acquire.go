@@ -2,18 +2,7 @@ package token
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"math/rand/v2"
 	"time"
-)
-
-const (
-	firstPause   = 2 * time.Millisecond
-	longestPause = 100 * time.Millisecond
-	// goodbye bounds the release of what may have been granted to a caller
-	// that is already leaving.
-	goodbye = time.Second
 )
 
 // Acquire waits for resource and returns its lease, for work that does not fit
@@ -69,101 +58,5 @@ func (l *Locker) take(ctx context.Context, t terms, get func() (Grant, error)) (
 		if !held.healed || again == healAtMost {
 			return nil, err
 		}
-	}
-}
-
-// grant waits in the issuer's line where it has one, and else asks until it
-// grants.
-func (l *Locker) grant(ctx context.Context, t terms, resource string, try bool) (grant Grant, err error) {
-	asked := time.Now()
-	waiting, cancel := waitContext(ctx, t.wait)
-	defer cancel()
-	if line, ok := l.Issuer.(Waiter); ok && !try {
-		grant, err = stand(waiting, line, t, resource)
-	} else {
-		grant, err = l.ask(ctx, waiting, t, resource, try)
-	}
-	if err != nil {
-		l.Observer.gaveUp(ctx, resource, time.Since(asked), err)
-	}
-	return grant, err
-}
-
-func stand(waiting context.Context, line Waiter, t terms, resource string) (Grant, error) {
-	grant, err := line.Wait(waiting, resource, newHolder(t.name), t.ttl)
-	switch {
-	case err == nil:
-		return grant, nil
-	case waiting.Err() != nil:
-		var held *HeldError
-		errors.As(err, &held)
-		return Grant{}, waitError(waiting, held, err)
-	}
-	return Grant{}, fmt.Errorf("token: acquire %s: %w", resource, err)
-}
-
-// ask asks until the issuer grants. The holder stays the same throughout, so
-// that a grant whose reply was lost is found again by the next question.
-func (l *Locker) ask(ctx, waiting context.Context, t terms, resource string, try bool) (Grant, error) {
-	holder := newHolder(t.name)
-	var held *HeldError
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		grant, err := l.Issuer.Acquire(waiting, resource, holder, t.ttl)
-		switch {
-		case err == nil:
-			return grant, nil
-		case waiting.Err() != nil:
-			l.abandon(ctx, t, resource, holder)
-			return Grant{}, waitError(waiting, held, err)
-		case !errors.As(err, &held):
-			l.abandon(ctx, t, resource, holder)
-			return Grant{}, fmt.Errorf("token: acquire %s: %w", resource, err)
-		case try:
-			return Grant{}, err
-		}
-		if !sleep(waiting, min(max(held.Remaining, time.Millisecond), jitter(pause))) {
-			return Grant{}, waitError(waiting, held, nil)
-		}
-	}
-}
-
-// abandon gives back what an Acquire without an answer may have been granted,
-// so that others need not wait for the ttl. It is best effort: where it does
-// not arrive, the ttl ends the matter.
-func (l *Locker) abandon(ctx context.Context, t terms, resource, holder string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(goodbye, t.ttl))
-	defer cancel()
-	_ = l.Issuer.Release(ctx, Token{Resource: resource, Number: 1, Holder: holder})
-}
-
-func waitContext(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
-	if wait == 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeoutCause(ctx, wait, ErrWaitEnded)
-}
-
-// waitError says why the waiting ended and who had the resource.
-func waitError(waiting context.Context, held *HeldError, err error) error {
-	errs := []error{context.Cause(waiting)}
-	if held != nil {
-		errs = append(errs, held)
-	} else if err != nil {
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
-func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }
-
-// sleep reports whether it slept for all of d.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }

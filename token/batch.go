@@ -79,9 +79,9 @@ func (w *wheel) answered(l *lease, r *Renewal) {
 	case !on:
 	case lost:
 		l.lose(r.Err)
-	case r.Err != nil:
+	case r.Err != nil && left > 0:
 		l.observer.endangered(l, left, r.Err, failures)
-	default:
+	case r.Err == nil:
 		l.observer.renewed(l, left)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/memtoken"
 )
 
 var errClaim = errors.New("the store is down")
@@ -96,5 +97,34 @@ func TestAPanicInAClaimGivesTheResourceBack(t *testing.T) {
 		locker := token.Locker{Issuer: &w, Claim: func(context.Context, token.Token) error { panic("claim") }}
 		require.PanicsWithValue(t, "claim", func() { _, _ = locker.Acquire(t.Context(), account) })
 		free(t, &w)
+	})
+}
+
+// pair is an issuer that keeps the marks too, and raises them as it grants.
+type pair struct {
+	token.Issuer
+	claims bool
+}
+
+func (p *pair) Acquire(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
+	grant, err := p.Issuer.Acquire(ctx, resource, holder, ttl)
+	grant.Claimed = p.claims
+	return grant, err
+}
+
+func TestWhatWasClaimedWithTheGrantIsNotClaimedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, claimed := range []bool{true, false} {
+			claims := 0
+			claim := func(context.Context, token.Token) error { claims++; return nil }
+			locker := token.Locker{Issuer: &pair{new(memtoken.Issuer), claimed}, Claim: claim}
+			other := token.Locker{Issuer: locker.Issuer, Claim: claim}
+			require.NoError(t, locker.Hold(t.Context(), account, func(ctx context.Context) error {
+				require.Equal(t, !claimed, claims == 1)
+				require.NoError(t, other.Hold(ctx, account, nothing))
+				require.Equal(t, claimed, claims == 1, "another locker may have another guard")
+				return nil
+			}))
+		}
 	})
 }

@@ -16,7 +16,10 @@ import (
 // One that wraps another, to count its calls, say, should have a method
 // Unwrap() Issuer that returns it: it then counts as what it wraps. Otherwise a
 // Hold by the one inside a Hold by the other is [ErrForeign]. The lease calls
-// the Issuer that granted it throughout.
+// the Issuer that granted it throughout. What an Issuer may be besides,
+// [Waiter], [BatchRenewer] and [Raiser], is asked of the wrapper: one that
+// embeds the interface Issuer has none of it, and one that embeds an issuer's
+// own type has all of it, past the methods of its own.
 type Issuer interface {
 	// Acquire grants resource to holder for ttl, or refuses with a
 	// [*HeldError] at once; it must not wait for the resource. A resource or

@@ -51,7 +51,7 @@ func TestALeaseFollowsItsContext(t *testing.T) {
 // registry is the twin of a context that carries its token: it tells the
 // current token of a resource to whoever asks.
 type registry struct {
-	memtoken.Issuer
+	token.Issuer
 	current sync.Map
 }
 
@@ -66,7 +66,7 @@ func (r *registry) Acquire(ctx context.Context, resource, holder string, ttl tim
 // hazard L2
 func TestAZombieKeepsTheNumberItFellAsleepWith(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var iss registry
+		iss := registry{Issuer: new(memtoken.Issuer)}
 		var marks guard.Memory
 		locker := token.Locker{Issuer: &iss, TTL: ttl}
 		zombie, err := locker.Acquire(t.Context(), account)

@@ -1,6 +1,7 @@
 package token_test
 
 import (
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,7 +9,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // warnings are what many tests bring about
+	goleak.VerifyTestMain(m)
+}
 
 // bubble runs test in fake time, where it is over only when all of its
 // goroutines are. A test that does not end panics, in no time.

@@ -13,7 +13,8 @@ type Observer struct {
 	// Acquired is called with each new token, before its claim, and how long
 	// was waited for it.
 	Acquired func(ctx context.Context, tok Token, waited time.Duration)
-	// GaveUp is called where none was granted: err is what the caller gets.
+	// GaveUp is called where none was granted: err is what the caller gets. Of
+	// AcquireAny resource is all of them, with commas between.
 	GaveUp func(ctx context.Context, resource string, waited time.Duration, err error)
 	// Renewed is called after each renewal; left is how long the lease lasts
 	// from now if it is not renewed again.

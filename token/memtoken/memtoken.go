@@ -15,34 +15,33 @@ import (
 
 // Issuer is a [token.Issuer] in memory. The zero value is ready; it must not
 // be copied. It keeps the last number of every resource it has ever granted.
+// Waiters are served in the order in which they came, and a grant that is
+// handed to one is whole.
 type Issuer struct {
-	mu     sync.Mutex
-	grants map[string]token.Grant
+	mu    sync.Mutex
+	locks map[string]*lock
 }
 
-var _ token.Issuer = (*Issuer)(nil)
+var (
+	_ token.Issuer       = (*Issuer)(nil)
+	_ token.Waiter       = (*Issuer)(nil)
+	_ token.BatchRenewer = (*Issuer)(nil)
+	_ token.Raiser       = (*Issuer)(nil)
+)
 
 // Acquire implements [token.Issuer].
 func (i *Issuer) Acquire(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
-	if err := context.Cause(ctx); err != nil {
+	if err := check(ctx, resource, holder); err != nil {
 		return token.Grant{}, err
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	now := time.Now()
-	last := i.grants[resource]
-	if left := last.Until.Sub(now); left > 0 && last.Token.Holder != holder {
-		return token.Grant{}, &token.HeldError{Resource: resource, Holder: last.Token.Holder, Remaining: left}
+	l, now := i.lock(resource), time.Now()
+	l.serve(now)
+	if !l.grant.Until.After(now) || l.grant.Token.Holder == holder {
+		return l.give(waiter{holder: holder, ttl: ttl}, now)
 	}
-	number := max(last.Token.Number+1, now.UnixMicro()/10)
-	if number > token.MaxNumber {
-		return token.Grant{}, token.ErrExhausted
-	}
-	tok, err := token.New(resource, number, holder)
-	if err != nil {
-		return token.Grant{}, err
-	}
-	return i.put(token.Grant{Token: tok, Until: now.Add(ttl)}), nil
+	return token.Grant{}, l.held(now)
 }
 
 // Renew implements [token.Issuer].
@@ -52,13 +51,20 @@ func (i *Issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) 
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	now := time.Now()
-	grant, err := i.held(tok, now)
-	if err != nil {
-		return time.Time{}, err
+	l, now := i.lock(tok.Resource), time.Now()
+	if !l.isHeldBy(tok.Holder, now) {
+		return time.Time{}, token.ErrLost
 	}
-	grant.Until = now.Add(ttl)
-	return i.put(grant).Until, nil
+	l.grant.Until = now.Add(ttl)
+	return l.grant.Until, nil
+}
+
+// RenewAll implements [token.BatchRenewer].
+func (i *Issuer) RenewAll(ctx context.Context, batch []token.Renewal) {
+	for n := range batch {
+		r := &batch[n]
+		r.Until, r.Err = i.Renew(ctx, r.Token, r.TTL)
+	}
 }
 
 // Release implements [token.Issuer].
@@ -68,27 +74,50 @@ func (i *Issuer) Release(ctx context.Context, tok token.Token) error {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	grant, err := i.held(tok, time.Now())
-	if err != nil {
-		return err
+	l, now := i.lock(tok.Resource), time.Now()
+	if !l.isHeldBy(tok.Holder, now) {
+		return token.ErrLost
 	}
-	grant.Until = time.Time{}
-	i.put(grant)
+	l.grant.Until = time.Time{}
+	l.serve(now)
 	return nil
 }
 
-func (i *Issuer) held(tok token.Token, now time.Time) (token.Grant, error) {
-	grant := i.grants[tok.Resource]
-	if grant.Token.Holder != tok.Holder || !grant.Until.After(now) {
-		return token.Grant{}, token.ErrLost
+// Raise implements [token.Raiser].
+func (i *Issuer) Raise(ctx context.Context, resource string, number int64) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
 	}
-	return grant, nil
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	l := i.lock(resource)
+	switch {
+	case number > clock(time.Now())+token.Poisoned:
+		return token.ErrPoisoned
+	case l.number >= number:
+		return token.ErrLost
+	}
+	l.number = number
+	return nil
 }
 
-func (i *Issuer) put(grant token.Grant) token.Grant {
-	if i.grants == nil {
-		i.grants = make(map[string]token.Grant)
+// lock returns what is known of a resource. Under mu.
+func (i *Issuer) lock(resource string) *lock {
+	if i.locks == nil {
+		i.locks = make(map[string]*lock)
 	}
-	i.grants[grant.Token.Resource] = grant
-	return grant
+	l := i.locks[resource]
+	if l == nil {
+		l = &lock{resource: resource}
+		i.locks[resource] = l
+	}
+	return l
+}
+
+// check refuses what no token can carry, and sends nothing for who has gone.
+func check(ctx context.Context, resource, holder string) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return token.Token{Resource: resource, Number: 1, Holder: holder}.Check()
 }

@@ -1,0 +1,99 @@
+package token_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/memtoken"
+)
+
+var slots = []string{"pool/1", "pool/2", "pool/3"}
+
+func TestASemaphoreLetsInAsManyAsItHasSlots(t *testing.T) {
+	for name, iss := range map[string]func() token.Issuer{
+		"an issuer with a line":  func() token.Issuer { return new(memtoken.Issuer) },
+		"an issuer without one":  func() token.Issuer { return new(wire) },
+		"one behind a slow wire": func() token.Issuer { return &wire{there: ttl / 50, back: ttl / 50} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				locker := token.Locker{Issuer: iss(), TTL: ttl}
+				var mu sync.Mutex
+				var crowd sync.WaitGroup
+				inside, most, served := map[string]int{}, 0, 0
+				for range 30 {
+					crowd.Go(func() {
+						err := locker.HoldAny(t.Context(), slots, func(ctx context.Context, slot string) error {
+							mu.Lock()
+							inside[slot]++
+							most, served = max(most, len(inside)), served+1
+							if inside[slot] > 1 {
+								t.Errorf("two are in %s", slot)
+							}
+							mu.Unlock()
+							time.Sleep(ttl)
+							mu.Lock()
+							defer mu.Unlock()
+							if inside[slot]--; inside[slot] == 0 {
+								delete(inside, slot)
+							}
+							return ctx.Err()
+						})
+						if err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				crowd.Wait()
+				require.Equal(t, len(slots), most)
+				require.Equal(t, 30, served)
+				time.Sleep(time.Second) // those who leave a line do it behind our back
+				for _, slot := range slots {
+					require.NoError(t, locker.TryHold(t.Context(), slot, nothing))
+				}
+			})
+		})
+	}
+}
+
+func TestAnySlotOfASemaphoreIsWaitedForNoLongerThanWait(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		locker := token.Locker{Issuer: new(memtoken.Issuer), TTL: ttl, Wait: time.Minute}
+		held := make([]*token.Lease, len(slots))
+		for i := range held {
+			var err error
+			held[i], err = locker.AcquireAny(t.Context(), slots...)
+			require.NoError(t, err)
+		}
+		_, err := locker.AcquireAny(t.Context(), slots...)
+		require.ErrorIs(t, err, token.ErrWaitEnded)
+		require.ErrorIs(t, err, token.ErrHeld)
+		dismiss(t, held)
+	})
+}
+
+func TestASlotThatIsHeldIsEnteredAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		locker := token.Locker{Issuer: new(memtoken.Issuer), TTL: ttl}
+		require.NoError(t, locker.Hold(t.Context(), "pool/2", func(ctx context.Context) error {
+			return locker.HoldAny(ctx, slots, func(_ context.Context, slot string) error {
+				require.Equal(t, "pool/2", slot)
+				return nil
+			})
+		}))
+	})
+}
+
+func TestASemaphoreNeedsSlots(t *testing.T) {
+	t.Parallel()
+	locker := token.Locker{Issuer: new(memtoken.Issuer)}
+	_, err := locker.AcquireAny(t.Context())
+	require.ErrorIs(t, err, token.ErrInvalid)
+	_, err = locker.AcquireAny(t.Context(), "pool/1", "pool\n")
+	require.ErrorIs(t, err, token.ErrInvalid)
+}
