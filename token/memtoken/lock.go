@@ -12,6 +12,7 @@ type lock struct {
 	number   int64       // the last one
 	grant    token.Grant // who has it, until it ends
 	line     []*waiter   // who waits, the first first
+	visitor  *time.Timer // serves the line when the grant has ended
 }
 
 func clock(now time.Time) int64 { return now.UnixMicro() / 10 }
@@ -47,5 +48,22 @@ func (l *lock) serve(now time.Time) {
 		l.line = l.line[1:]
 		grant, err := l.give(*first, now)
 		first.served <- answer{grant, err}
+	}
+}
+
+// watch has somebody come by when the grant has ended, for as long as there is
+// a line.
+func (l *lock) watch(now time.Time, visit func()) {
+	left := l.grant.Until.Sub(now)
+	switch {
+	case len(l.line) == 0:
+		if l.visitor != nil {
+			l.visitor.Stop()
+			l.visitor = nil
+		}
+	case l.visitor == nil:
+		l.visitor = time.AfterFunc(left, visit)
+	default:
+		l.visitor.Reset(left)
 	}
 }

@@ -36,8 +36,9 @@ func (i *Issuer) Acquire(ctx context.Context, resource, holder string, ttl time.
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	l, now := i.lock(resource), time.Now()
-	l.serve(now)
+	l := i.lock(resource)
+	i.serve(l)
+	now := time.Now()
 	if !l.grant.Until.After(now) || l.grant.Token.Holder == holder {
 		return l.give(waiter{holder: holder, ttl: ttl}, now)
 	}
@@ -79,7 +80,7 @@ func (i *Issuer) Release(ctx context.Context, tok token.Token) error {
 		return token.ErrLost
 	}
 	l.grant.Until = time.Time{}
-	l.serve(now)
+	i.serve(l)
 	return nil
 }
 
