@@ -57,6 +57,42 @@ func ExampleLocker_TryHold() {
 	// Output: true
 }
 
+// A semaphore is a number of slots, each a resource of its own.
+func ExampleLocker_HoldAny() {
+	locker := token.Locker{Issuer: new(memtoken.Issuer)}
+	seats := []string{"printer/1", "printer/2"}
+	err := locker.HoldAny(context.Background(), seats, func(ctx context.Context, _ string) error {
+		return locker.HoldAny(context.Background(), seats, func(context.Context, string) error {
+			fmt.Println(errors.Is(locker.TryHold(context.Background(), "printer/1", nil), token.ErrHeld))
+			fmt.Println(errors.Is(locker.TryHold(context.Background(), "printer/2", nil), token.ErrHeld))
+			return ctx.Err()
+		})
+	})
+	fmt.Println(err)
+	// Output:
+	// true
+	// true
+	// <nil>
+}
+
+// A job on three machines, each with a clock of its own: whoever is first runs
+// it, and the others find the resource held for longer than their clocks differ.
+func ExampleLocker_atLeast() {
+	locker := token.Locker{Issuer: new(memtoken.Issuer), AtLeast: time.Minute}
+	for range 3 {
+		err := locker.TryHold(context.Background(), "job/nightly", func(context.Context) error {
+			fmt.Println("running")
+			return nil
+		})
+		fmt.Println(errors.Is(err, token.ErrHeld))
+	}
+	// Output:
+	// running
+	// false
+	// true
+	// true
+}
+
 // A claim before the work raises the mark, so that a predecessor's late write
 // is refused from then on, whether this holder has written or not.
 func ExampleLocker_claim() {

@@ -86,7 +86,7 @@ func (l *Locker) abandon(ctx context.Context, t terms, resource, holder string) 
 
 func waitContext(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
 	if wait == 0 {
-		return context.WithCancel(ctx)
+		return ctx, func() {}
 	}
 	return context.WithTimeoutCause(ctx, wait, ErrWaitEnded)
 }

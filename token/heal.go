@@ -17,6 +17,9 @@ type refusal interface {
 // of the mark. If it had forgotten, it is raised past it, so that the next
 // acquisition is admitted. If not, the lease was lost, which is joined to err.
 func (l *lease) heal(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
 	var refused refusal
 	if !errors.As(err, &refused) {
 		return err
