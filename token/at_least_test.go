@@ -2,6 +2,7 @@ package token_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,5 +62,35 @@ func TestAtLeastThatExceedsAtMostIsRefused(t *testing.T) {
 		for _, err := range everyWay(t, &locker, account) {
 			require.EqualError(t, err, "token: Locker's AtLeast 1m0s is more than its AtMost 1s")
 		}
+	})
+}
+
+// laggard's first renewal takes its time to arrive; what is sent after it
+// would overtake it.
+type laggard struct {
+	token.Issuer
+	sent atomic.Int64
+}
+
+func (i *laggard) Renew(ctx context.Context, tok token.Token, ttl time.Duration) (time.Time, error) {
+	if i.sent.Add(1) == 1 {
+		time.Sleep(ttl / 10)
+	}
+	return i.Issuer.Renew(ctx, tok, ttl)
+}
+
+func TestAtLeastOutlastsARenewalUnderWay(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		iss := laggard{Issuer: new(wire)}
+		start := time.Now()
+		locker := token.Locker{Issuer: &iss, TTL: ttl, AtLeast: time.Minute}
+		require.NoError(t, locker.Hold(t.Context(), account, func(context.Context) error {
+			for iss.sent.Load() == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			return nil
+		}))
+		time.Sleep(time.Until(start.Add(time.Minute - time.Millisecond)))
+		require.ErrorIs(t, locker.TryHold(t.Context(), account, nothing), token.ErrHeld)
 	})
 }

@@ -12,6 +12,7 @@ type batch struct {
 	wheel  *wheel
 	bound  time.Duration // the least of theirs
 	leases []*lease
+	done   chan struct{} // closed when all are answered
 }
 
 // batches puts together what may take equally long, within a factor of two: a
@@ -25,12 +26,13 @@ func (w *wheel) batches(now time.Duration, due []*lease) []*batch {
 		bound := l.spoke.bound(now, l.ttl)
 		b := like[bits.Len64(uint64(bound))]
 		if b == nil || !many {
-			b = &batch{wheel: w, bound: bound}
+			b = &batch{wheel: w, bound: bound, done: make(chan struct{})}
 			like[bits.Len64(uint64(bound))] = b
 			all = append(all, b)
 		}
 		b.bound = min(b.bound, bound)
 		b.leases = append(b.leases, l)
+		l.renewal.Store(b)
 	}
 	return all
 }
@@ -42,6 +44,7 @@ func (b *batch) renew() {
 	for i, l := range b.leases {
 		renewals[i] = Renewal{Token: l.tok, TTL: l.ttl}
 	}
+	defer close(b.done)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.leases[0].ctx), b.bound)
 	defer cancel()
 	if many, ok := b.wheel.issuer.(BatchRenewer); ok {

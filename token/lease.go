@@ -60,6 +60,7 @@ type lease struct {
 	cancel   context.CancelCauseFunc
 	wheel    *wheel
 	spoke    spoke
+	renewal  atomic.Pointer[batch] // the last one
 
 	isReleased atomic.Bool
 	claimed    sync.Map // the *Lockers whose Claim succeeded

@@ -29,6 +29,7 @@ func (l *lease) free(ctx context.Context, rest time.Duration) error {
 	defer cancel()
 	var err error
 	if rest > 0 {
+		l.settle(ctx)
 		_, err = l.issuer.Renew(ctx, l.tok, max(rest, time.Millisecond))
 	} else {
 		err = l.issuer.Release(ctx, l.tok)
@@ -37,4 +38,15 @@ func (l *lease) free(ctx context.Context, rest time.Duration) error {
 		return fmt.Errorf("%w: %s: %w", ErrUnreleased, l.tok, err)
 	}
 	return nil
+}
+
+// settle waits for a renewal that is under way: arriving later, it would cut
+// the rest down to a ttl.
+func (l *lease) settle(ctx context.Context) {
+	if b := l.renewal.Load(); b != nil {
+		select {
+		case <-b.done:
+		case <-ctx.Done():
+		}
+	}
 }
