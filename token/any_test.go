@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -22,7 +23,7 @@ func TestASemaphoreLetsInAsManyAsItHasSlots(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				locker := token.Locker{Issuer: iss(), TTL: ttl}
+				locker, start := token.Locker{Issuer: iss(), TTL: ttl}, time.Now()
 				var mu sync.Mutex
 				var crowd sync.WaitGroup
 				inside, most, served := map[string]int{}, 0, 0
@@ -52,6 +53,9 @@ func TestASemaphoreLetsInAsManyAsItHasSlots(t *testing.T) {
 				crowd.Wait()
 				require.Equal(t, len(slots), most)
 				require.Equal(t, 30, served)
+				if name == "an issuer with a line" {
+					require.Equal(t, 10*ttl, time.Since(start), "no slot is idle")
+				}
 				time.Sleep(time.Second) // those who leave a line do it behind our back
 				for _, slot := range slots {
 					require.NoError(t, locker.TryHold(t.Context(), slot, nothing))
@@ -74,6 +78,36 @@ func TestAnySlotOfASemaphoreIsWaitedForNoLongerThanWait(t *testing.T) {
 		require.ErrorIs(t, err, token.ErrWaitEnded)
 		require.ErrorIs(t, err, token.ErrHeld)
 		dismiss(t, held)
+	})
+}
+
+// flood grants to all who wait at once.
+type flood struct {
+	memtoken.Issuer
+	open chan struct{}
+}
+
+func (f *flood) Acquire(_ context.Context, resource, _ string, _ time.Duration) (token.Grant, error) {
+	return token.Grant{}, &token.HeldError{Resource: resource, Remaining: time.Minute}
+}
+
+func (f *flood) Wait(_ context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
+	<-f.open
+	return f.Issuer.Acquire(context.Background(), resource, holder, ttl)
+}
+
+func TestASlotThatIsGrantedBesidesPassesOn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := flood{open: make(chan struct{})}
+		time.AfterFunc(time.Second, func() { close(f.open) })
+		held, err := (&token.Locker{Issuer: &f, TTL: time.Hour}).AcquireAny(t.Context(), slots...)
+		require.NoError(t, err)
+		synctest.Wait()
+		for _, slot := range slots {
+			_, err := f.Issuer.Acquire(t.Context(), slot, "another", ttl)
+			require.Equal(t, slot == held.Token().Resource, err != nil, slot)
+		}
+		require.NoError(t, held.Release(t.Context()))
 	})
 }
 

@@ -116,6 +116,61 @@ func TestAPoisonedMarkIsNotRaisedTo(t *testing.T) {
 	})
 }
 
+// ear notes what it is asked.
+type ear struct {
+	memtoken.Issuer
+	heard []string
+}
+
+func (e *ear) Raise(ctx context.Context, resource string, number int64) error {
+	e.heard = append(e.heard, "raise "+resource)
+	return e.Issuer.Raise(ctx, resource, number)
+}
+
+func (e *ear) Release(ctx context.Context, tok token.Token) error {
+	e.heard = append(e.heard, "release "+tok.Resource)
+	return e.Issuer.Release(ctx, tok)
+}
+
+// The release hands over to the next in line, whose number must be above.
+func TestHealingComesBeforeTheRelease(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var e ear
+		fence, _ := ahead(t, time.Hour, "the one before")
+		locker := token.Locker{Issuer: &e}
+		require.ErrorIs(t, locker.Hold(t.Context(), account, func(ctx context.Context) error {
+			return fence.Admit(ctx, fromContext(t, ctx, account))
+		}), guard.ErrStale)
+		require.Equal(t, []string{"raise " + account, "release " + account}, e.heard)
+	})
+}
+
+// The inner one's refusal passes by the outer lease, which it does not concern.
+func TestOnlyTheRefusedResourceIsHealed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var e ear
+		fence, _ := ahead(t, time.Hour, "the one before")
+		locker := token.Locker{Issuer: &e}
+		require.ErrorIs(t, locker.HoldAll(t.Context(), []string{"account/1", account}, func(ctx context.Context) error {
+			return fence.Admit(ctx, fromContext(t, ctx, account))
+		}), guard.ErrStale)
+		require.Equal(t, []string{"raise " + account, "release " + account, "release account/1"}, e.heard)
+	})
+}
+
+func TestALostLeaseProvesNothingOfTheIssuer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var e ear
+		fence, _ := ahead(t, time.Hour, "the one before")
+		locker := token.Locker{Issuer: &e, TTL: ttl, AtMost: ttl}
+		require.ErrorIs(t, locker.Hold(t.Context(), account, func(ctx context.Context) error {
+			<-ctx.Done()
+			return fence.Admit(t.Context(), fromContext(t, ctx, account))
+		}), guard.ErrStale)
+		require.Equal(t, []string{"release " + account}, e.heard)
+	})
+}
+
 // rival raises the mark whenever it is healed past: another issuer does so.
 func TestTwoIssuersDoNotHealPastEachOtherForEver(t *testing.T) {
 	bubble(t, func(t *testing.T) {

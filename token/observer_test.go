@@ -83,7 +83,12 @@ func TestWhatEndsWithItsContextIsNotLost(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		held, err := (&token.Locker{Issuer: &w, TTL: ttl, Observer: d.observer()}).Acquire(ctx, account)
 		require.NoError(t, err)
-		cancel()
+		w.back = ttl / 10
+		require.NoError(t, w.far.Release(ctx, held.Token()))
+		for w.renew.calls.Load() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		cancel() // and the answer, that it is lost, comes later
 		time.Sleep(10 * ttl)
 		require.Equal(t, []string{"acquired after 0s"}, d.lines)
 		_ = held.Release(t.Context()) // its time has passed

@@ -153,6 +153,7 @@ func TestAWheelWithoutLeasesDoesNothing(t *testing.T) {
 		for range 3 {
 			dismiss(t, crew(t, &token.Locker{Issuer: &c, TTL: ttl}, 5, ttl/10))
 			synctest.Wait()
+			require.False(t, token.HasWheel(&c), "an issuer that nobody uses can be collected")
 			before := c.sent()
 			time.Sleep(time.Minute)
 			require.Equal(t, before, c.sent())
