@@ -51,8 +51,8 @@ const (
 	cancelledIsLost flaw = "a cancelled renewal counts as lost"
 )
 
-// mutants says for each flaw which rules must find it.
-var mutants = map[flaw][]string{
+// issuerMutants says for each flaw which rules must find it.
+var issuerMutants = map[flaw][]string{
 	numbersFromOne:        {"a number is at least the clock in units of 10 µs"},
 	numbersOnlyClock:      {"numbers rise over a release", "numbers rise over a release to the same holder"},
 	numbersInMicroseconds: {"a grant names what was asked for, under a number of at most fifteen digits"},

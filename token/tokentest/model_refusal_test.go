@@ -115,7 +115,7 @@ func (m *model) Release(ctx context.Context, tok token.Token) error {
 	case m.has(releaseForgetsNumber):
 		*l = lease{}
 	case !m.has(releaseDoesNothing):
-		l.until = time.Time{}
+		m.free(l)
 	}
 	return nil
 }

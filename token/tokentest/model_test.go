@@ -23,6 +23,8 @@ type lease struct {
 	number int64
 	holder string
 	until  time.Time
+	line   []*place
+	raised int64 // of a flaw that keeps it apart
 }
 
 func newModel(f flaw) token.Issuer { return &model{flaw: f, leases: map[string]*lease{}} }
@@ -59,6 +61,8 @@ func (m *model) same(a, b string) bool {
 
 func (m *model) mint(l *lease) int64 {
 	switch {
+	case l.raised > l.number && l.until.After(time.Now()):
+		return l.raised + 1
 	case m.has(numbersFromOne):
 		return l.number + 1
 	case m.has(expiryForgetsNumber) && !l.until.IsZero():
@@ -82,6 +86,9 @@ func (m *model) Acquire(ctx context.Context, resource, holder string, ttl time.D
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l := m.at(resource)
+	if !m.barges(l, holder) {
+		m.dispatch(l)
+	}
 	if err := m.refusal(l, resource, holder, ttl); err != nil {
 		return token.Grant{}, err
 	}

@@ -18,35 +18,64 @@ import (
 // beginning, in the year 2000, microseconds still have fifteen digits.
 var thisCentury = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
+var mutants = []map[flaw][]string{issuerMutants, lineMutants, batchMutants, raiseMutants}
+
 func TestEveryBrokenIssuerIsCaughtByItsRule(t *testing.T) {
 	t.Parallel()
-	for flaw, says := range mutants {
-		t.Run(string(flaw), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				time.Sleep(time.Until(thisCentury))
+	for _, some := range mutants {
+		for flaw, says := range some {
+			t.Run(string(flaw), func(t *testing.T) {
+				t.Parallel()
 				for _, rule := range says {
-					err := tokentest.Broken(t.Context(), rule, newModel(flaw))
-					require.ErrorContains(t, err, "rule: "+rule+": ")
+					synctest.Test(t, func(t *testing.T) {
+						time.Sleep(time.Until(thisCentury))
+						err := tokentest.Broken(t.Context(), rule, newModel(flaw))
+						require.ErrorContains(t, err, "rule: "+rule+": ", rule)
+					})
 				}
 			})
-		})
+		}
 	}
 }
 
 // The clock of a bubble has no monotonic reading.
 func TestAWallClockIsCaughtInRealTime(t *testing.T) {
 	t.Parallel()
-	rule := "Until counts the whole ttl on the monotonic clock"
-	require.NoError(t, tokentest.Broken(t.Context(), rule, newModel(none)))
-	require.ErrorContains(t, tokentest.Broken(t.Context(), rule, newModel(untilOnWallClock)), "rule: "+rule)
+	for _, rule := range []string{
+		"Until counts the whole ttl on the monotonic clock",
+		"Until of a batch counts each ttl on the monotonic clock",
+		"nobody else is granted the resource before the Until of a hand-over",
+	} {
+		t.Run(rule, func(t *testing.T) {
+			t.Parallel()
+			require.NoError(t, tokentest.Broken(t.Context(), rule, newModel(none)))
+			require.ErrorContains(t, tokentest.Broken(t.Context(), rule, newModel(untilOnWallClock)), "rule: "+rule)
+		})
+	}
 }
 
 func TestEveryRuleCatchesABrokenIssuer(t *testing.T) {
 	t.Parallel()
-	caught := slices.Concat(slices.Collect(maps.Values(mutants))...)
-	for _, rule := range tokentest.Rules() {
+	var caught []string
+	for _, some := range mutants {
+		caught = slices.Concat(caught, slices.Concat(slices.Collect(maps.Values(some))...))
+	}
+	for _, rule := range tokentest.Rules(newModel(none)) {
 		require.Contains(t, caught, rule, "no mutant says that this rule can fail")
+	}
+}
+
+func TestARuleOfAPartIsForIssuersThatHaveIt(t *testing.T) {
+	t.Parallel()
+	all, plain := tokentest.Rules(newModel(none)), tokentest.Rules(struct{ token.Issuer }{newModel(none)})
+	require.Subset(t, all, plain)
+	for _, rule := range slices.Concat(slices.Collect(maps.Values(issuerMutants))...) {
+		require.Contains(t, plain, rule)
+	}
+	for _, some := range mutants[1:] {
+		for _, rule := range slices.Concat(slices.Collect(maps.Values(some))...) {
+			require.NotContains(t, plain, rule)
+		}
 	}
 }
 
@@ -58,11 +87,11 @@ func TestHonestIssuersBreakNoRule(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				for _, rule := range tokentest.Rules() {
+			for _, rule := range tokentest.Rules(newIssuer()) {
+				synctest.Test(t, func(t *testing.T) {
 					require.NoError(t, tokentest.Broken(t.Context(), rule, newIssuer()))
-				}
-			})
+				})
+			}
 		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/fencepost/fencepost/token"
@@ -18,6 +19,7 @@ const (
 	patience = 30 * time.Second      // for what must happen at some time
 	pause    = 2 * time.Millisecond  // between two tries
 
+	places   = 64         // in a line, at most
 	onlooker = "onlooker" // a holder that no check uses otherwise
 )
 
@@ -29,17 +31,28 @@ type probe struct {
 	ctx      context.Context
 	iss      token.Issuer
 	resource string
+	served   chan *waiting // who stood in line and has an answer, in this order
+	settle   time.Duration // what it takes to get there
 }
 
-type outcome struct{ err error }
+// outcome is what the probes of one try have in common.
+type outcome struct {
+	err     error
+	suspect bool // err may be the machine's fault
+	line    sync.WaitGroup
+	over    context.CancelCauseFunc
+}
 
 func newProbe(ctx context.Context, iss token.Issuer) *probe {
-	return &probe{outcome: new(outcome), ctx: ctx, iss: iss, resource: "tokentest/" + rand.Text()}
+	p := &probe{outcome: new(outcome), ctx: ctx, iss: iss}
+	return p.at("tokentest/" + rand.Text())
 }
 
 // at is the same probe on another resource.
 func (p *probe) at(resource string) *probe {
-	return &probe{outcome: p.outcome, ctx: p.ctx, iss: p.iss, resource: resource}
+	at := *p
+	at.resource, at.served = resource, make(chan *waiting, places)
+	return &at
 }
 
 func (p *probe) failf(format string, args ...any) {

@@ -54,13 +54,18 @@ func namesAreKept(p *probe) {
 
 // hazard G16
 func incompleteIsRefused(p *probe) {
-	for _, bad := range []struct{ resource, holder string }{
-		{"", "a"}, {p.resource, ""}, {p.resource, "\xff"}, {p.resource + "\n", "a"},
-		{strings.Repeat("r", token.MaxName+1), "a"},
-	} {
-		if _, err := p.iss.Acquire(p.ctx, bad.resource, bad.holder, long); !errors.Is(err, token.ErrInvalid) {
-			p.failf("Acquire of %q by %q returned %v, want ErrInvalid", bad.resource, bad.holder, err)
+	for _, names := range incomplete(p.resource) {
+		if _, err := p.iss.Acquire(p.ctx, names[0], names[1], long); !errors.Is(err, token.ErrInvalid) {
+			p.failf("Acquire of %q by %q returned %v, want ErrInvalid", names[0], names[1], err)
 		}
 	}
 	p.free()
+}
+
+// incomplete are a resource and a holder of which one is no name.
+func incomplete(resource string) [][2]string {
+	return [][2]string{
+		{"", "a"}, {resource, ""}, {resource, "\xff"}, {resource + "\n", "a"},
+		{strings.Repeat("r", token.MaxName+1), "a"},
+	}
 }

@@ -22,13 +22,22 @@ type span struct {
 	from, to time.Time
 }
 
+// ask is an Acquire, or a Wait.
+type ask func(ctx context.Context, worker int, holder string) (token.Grant, error)
+
 func oneHolderAtATime(p *probe) {
+	p.visited(func(ctx context.Context, _ int, holder string) (token.Grant, error) {
+		return p.iss.Acquire(ctx, p.resource, holder, hurry)
+	})
+}
+
+func (p *probe) visited(by ask) {
 	var mu sync.Mutex
 	var spans []span
 	start := time.Now()
 	p.crowded(func(ctx context.Context, worker int) error {
 		for round := 0; time.Since(start) < rush; round++ {
-			s, err := p.visit(ctx, worker, round)
+			s, err := p.visit(ctx, by, worker, round)
 			if err != nil {
 				return err
 			}
@@ -43,9 +52,9 @@ func oneHolderAtATime(p *probe) {
 
 // visit tries to hold once: for a moment, until it is renewed, or for longer
 // than the ttl.
-func (p *probe) visit(ctx context.Context, worker, round int) (span, error) {
+func (p *probe) visit(ctx context.Context, by ask, worker, round int) (span, error) {
 	s := span{holder: fmt.Sprintf("worker-%d:%d", worker, round)}
-	grant, err := p.iss.Acquire(ctx, p.resource, s.holder, hurry)
+	grant, err := by(ctx, worker, s.holder)
 	if err != nil {
 		time.Sleep(pause)
 		return s, unless(err, token.ErrHeld)
