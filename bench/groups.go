@@ -14,12 +14,16 @@ import (
 // group is what is measured on the same servers.
 type group struct {
 	name string
-	// start starts the servers and returns the figures; stop ends the servers.
-	start func(ctx context.Context) (figures []measure.Figure, stop func() error, err error)
+	// start starts the servers and returns what is measured on them; stop ends
+	// the servers.
+	start func(ctx context.Context) (all []measure.Measurement, stop func() error, err error)
 }
 
 // groups are all that there are, in the order in which they are measured.
-var groups = []group{{"write", startWrite}, {"http", startHTTP}}
+var groups = []group{
+	{"write", startWrite}, {"http", startHTTP},
+	{"redis", startRedis}, {"handover", startHandover}, {"pglock", startPglock}, {"renew", startRenew},
+}
 
 func names(all []group) string {
 	var names []string
@@ -35,7 +39,7 @@ func startPostgres() (*testenv.Server, error) {
 	return testenv.StartPostgres("fsync=on", "synchronous_commit=on", "max_wal_size=8GB", "checkpoint_timeout=1h")
 }
 
-func startWrite(ctx context.Context) ([]measure.Figure, func() error, error) {
+func startWrite(ctx context.Context) ([]measure.Measurement, func() error, error) {
 	s, err := startPostgres()
 	if err != nil {
 		return nil, nil, err
@@ -44,10 +48,10 @@ func startWrite(ctx context.Context) ([]measure.Figure, func() error, error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, s.Stop())
 	}
-	return w.Figures(), func() error { w.Close(); return s.Stop() }, nil
+	return measure.All(w.Figures()), func() error { w.Close(); return s.Stop() }, nil
 }
 
-func startHTTP(ctx context.Context) ([]measure.Figure, func() error, error) {
+func startHTTP(ctx context.Context) ([]measure.Measurement, func() error, error) {
 	postgres, err := startPostgres()
 	if err != nil {
 		return nil, nil, err
@@ -61,5 +65,5 @@ func startHTTP(ctx context.Context) ([]measure.Figure, func() error, error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, stop())
 	}
-	return h.Figures(), func() error { h.Close(); return stop() }, nil
+	return measure.All(h.Figures()), func() error { h.Close(); return stop() }, nil
 }

@@ -4,8 +4,11 @@
 //	cd bench && go run . -quick             every group within 40 s
 //	cd bench && go run . -only write -json  one group, one object a line
 //
-// It starts its own servers, which wait for their disks, and ends them. It prints
-// one row for each figure, which package measure explains; a/a is the noise.
+// The groups write and http are of guarded writes, redis, handover, pglock and renew
+// of locks: the packages of those names say what they measure, and beside what.
+//
+// It starts its own servers, of which PostgreSQL waits for its disk, and ends them.
+// It prints one row for each figure, which package measure explains; a/a is the noise.
 //
 // # Exit status
 //
@@ -69,18 +72,18 @@ func measureAll(ctx context.Context, all []group, args []string, out, errs io.Wr
 
 // measure prints a group. Its servers have ended when it returns.
 func (o options) measure(ctx context.Context, g group, out io.Writer) (err error) {
-	figures, stop, err := g.start(ctx)
+	all, stop, err := g.start(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	show := lines(out)
 	if !o.json {
-		if show, err = table(out, figures); err != nil {
+		if show, err = table(out, all); err != nil {
 			return err
 		}
 	}
-	return o.plan.Run(ctx, g.name, figures, show)
+	return o.plan.Run(ctx, g.name, all, show)
 }
 
 // untilSignal returns a context that the first signal ends. Further ones change

@@ -65,5 +65,5 @@ func TestHelpTellsTheFlagsAndTheGroups(t *testing.T) {
 
 func TestTheGroupsThatAreBuilt(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "write,http", names(groups))
+	require.Equal(t, "write,http,redis,handover,pglock,renew", names(groups))
 }

@@ -31,11 +31,11 @@ func TestAFailureEndsTheServersAndSaysWhere(t *testing.T) {
 func TestServersThatDoNotStartOrStopAreErrors(t *testing.T) {
 	t.Parallel()
 	var errs strings.Builder
-	all := []group{{"write", func(context.Context) ([]measure.Figure, func() error, error) {
+	all := []group{{"write", func(context.Context) ([]measure.Measurement, func() error, error) {
 		return nil, nil, errors.New("no PostgreSQL")
 	}}}
 	require.Equal(t, 2, run(all, nil, io.Discard, &errs))
-	all = []group{{"write", func(context.Context) ([]measure.Figure, func() error, error) {
+	all = []group{{"write", func(context.Context) ([]measure.Measurement, func() error, error) {
 		return nil, func() error { return errors.New("it does not end") }, nil
 	}}}
 	require.Equal(t, 2, run(all, nil, io.Discard, &errs))
@@ -45,8 +45,8 @@ func TestServersThatDoNotStartOrStopAreErrors(t *testing.T) {
 func TestBadFlagsStartNoServer(t *testing.T) {
 	t.Parallel()
 	var errs strings.Builder
-	require.Equal(t, 2, run(groups, []string{"-only", "pglock"}, io.Discard, &errs))
-	require.Equal(t, "bench: no group \"pglock\": there are write,http\n", errs.String())
+	require.Equal(t, 2, run(groups, []string{"-only", "locks"}, io.Discard, &errs))
+	require.Equal(t, "bench: no group \"locks\": there are write,http,redis,handover,pglock,renew\n", errs.String())
 }
 
 // It is not parallel: the signal is for every run of this process.

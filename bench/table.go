@@ -15,11 +15,13 @@ func lines(out io.Writer) func(measure.Row) error {
 }
 
 // table prints each row as soon as it is there, beneath a head.
-func table(out io.Writer, figures []measure.Figure) (func(measure.Row) error, error) {
+func table(out io.Writer, all []measure.Measurement) (func(measure.Row) error, error) {
 	name, baseline := len("name"), len("baseline")
-	for _, f := range figures {
-		name = max(name, utf8.RuneCountInString(f.Name))
-		baseline = max(baseline, utf8.RuneCountInString(f.Baseline))
+	for _, m := range all {
+		for _, row := range m.Rows() {
+			name = max(name, utf8.RuneCountInString(row.Name))
+			baseline = max(baseline, utf8.RuneCountInString(row.Baseline))
+		}
 	}
 	line := func(cells ...any) error {
 		layout := fmt.Sprintf("%%-8s  %%-%ds  %%-%ds  %%6s  %%-14s %%6s  %%-3s  %%s\n", name, baseline)
@@ -30,6 +32,9 @@ func table(out io.Writer, figures []measure.Figure) (func(measure.Row) error, er
 		target, met := "–", "–"
 		if r.Target != nil {
 			target, met = fmt.Sprintf("%.3f", *r.Target), "no"
+			if r.AtLeast {
+				target = "≥" + target
+			}
 			if *r.Met {
 				met = "yes"
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,8 +29,8 @@ func costing(name string, cost, target float64) measure.Figure {
 
 // standIn counts how often it is stopped.
 func standIn(name string, stopped *int, figures ...measure.Figure) group {
-	return group{name, func(context.Context) ([]measure.Figure, func() error, error) {
-		return figures, func() error { *stopped++; return nil }, nil
+	return group{name, func(context.Context) ([]measure.Measurement, func() error, error) {
+		return measure.All(figures), func() error { *stopped++; return nil }, nil
 	}}
 }
 
@@ -60,4 +61,29 @@ write     a/a           plain UPDATE   1.000  1.000–1.000         –  –    
 write     Table.Update  plain UPDATE   1.010  1.010–1.010     1.030  yes  96
 write     On(…).Exec    plain UPDATE   1.235  1.235–1.235     1.220  no   96
 `, printed(t, options{}))
+}
+
+func TestATargetThatIsTheLeastIsShownAsOne(t *testing.T) {
+	t.Parallel()
+	trial := measure.Trial{
+		Sides: []measure.Side{{Name: "ours", Run: func(context.Context, time.Duration) (measure.Reading, error) {
+			return measure.Reading{"fairness": 0.995, measure.Operations: 7}, nil
+		}}},
+		Ratios: []measure.Ratio{{
+			Name: "fairness", Baseline: "all as often", Of: measure.Value{Side: "ours", Quantity: "fairness"}, Target: 0.99, AtLeast: true,
+		}},
+		Rounds: 1,
+	}
+	all := []group{{"handover", func(context.Context) ([]measure.Measurement, func() error, error) {
+		return []measure.Measurement{trial}, func() error { return nil }, nil
+	}}}
+	var out strings.Builder
+	require.NoError(t, options{}.measure(t.Context(), all[0], &out))
+	require.Equal(t, `group     name      baseline       ratio  quartiles      target  met  operations
+handover  fairness  all as often   0.995  0.995–0.995    ≥0.990  yes  7
+`, out.String())
+	out.Reset()
+	require.NoError(t, options{json: true}.measure(t.Context(), all[0], &out))
+	require.Equal(t, `{"group":"handover","name":"fairness","baseline":"all as often","ratio":0.995,"q1":0.995,"q3":0.995,"target":0.99,"at_least":true,"met":true}
+`, out.String())
 }

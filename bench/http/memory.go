@@ -3,6 +3,7 @@ package http
 import (
 	"slices"
 
+	"github.com/fencepost/fencepost/bench/cost"
 	"github.com/fencepost/fencepost/bench/measure"
 )
 
@@ -27,11 +28,11 @@ func (g *Group) inMemory() []measure.Figure {
 	alone := called(silent, g.current)
 	floor := called(carrying, g.current)
 	figures := []measure.Figure{
-		{Name: "allocations", Baseline: "one allocation", Plain: one, Ours: admitted, Cost: allocated, Size: counted, Target: mostAllocations},
-		{Name: "allocations, sealed", Baseline: "one allocation", Plain: one, Ours: sealed, Cost: allocated, Size: counted},
-		{Name: "in memory", Baseline: "the handler alone", Plain: alone, Ours: admitted, Cost: elapsed, Size: timed, Extra: mostNanoseconds},
-		{Name: "in memory, beside", Baseline: "a context value and a copy", Plain: floor, Ours: admitted, Cost: elapsed, Size: timed},
-		{Name: "in memory, sealed", Baseline: "in memory", Plain: admitted, Ours: sealed, Cost: elapsed, Size: timed},
+		{Name: "allocations", Baseline: "one allocation", Plain: cost.One, Ours: admitted, Cost: cost.Allocated, Size: counted, Target: mostAllocations},
+		{Name: "allocations, sealed", Baseline: "one allocation", Plain: cost.One, Ours: sealed, Cost: cost.Allocated, Size: counted},
+		{Name: "in memory", Baseline: "the handler alone", Plain: alone, Ours: admitted, Cost: cost.Elapsed, Size: timed, Extra: mostNanoseconds},
+		{Name: "in memory, beside", Baseline: "a context value and a copy", Plain: floor, Ours: admitted, Cost: cost.Elapsed, Size: timed},
+		{Name: "in memory, sealed", Baseline: "in memory", Plain: admitted, Ours: sealed, Cost: cost.Elapsed, Size: timed},
 	}
 	figures = slices.Insert(figures, 2, figures[3].AA("in memory, a/a"))
 	for i := range figures {

@@ -19,7 +19,7 @@ func (f Figure) block(ctx context.Context, op Op) (float64, error) {
 		return 0, err
 	}
 	slices.Sort(times)
-	return quantile(times, 0.5), nil
+	return Quantile(times, 0.5), nil
 }
 
 // together runs a block by all workers and notes how long each operation took.

@@ -38,7 +38,7 @@ func played(plain float64, ours ...float64) measure.Figure {
 func row(t *testing.T, f measure.Figure) measure.Row {
 	t.Helper()
 	var rows []measure.Row
-	require.NoError(t, measure.Plan{}.Run(t.Context(), "group", []measure.Figure{f}, func(r measure.Row) error {
+	require.NoError(t, measure.Plan{}.Run(t.Context(), "group", []measure.Measurement{f}, func(r measure.Row) error {
 		rows = append(rows, r)
 		return nil
 	}))
@@ -172,7 +172,7 @@ func TestAFailureEndsEverythingAndSaysWhere(t *testing.T) {
 			t.Parallel()
 			f.Name, f.Baseline = "ours", "plain"
 			never := func(measure.Row) error { return errors.New("shown") }
-			err := measure.Plan{}.Run(t.Context(), "group", []measure.Figure{f, f}, never)
+			err := measure.Plan{}.Run(t.Context(), "group", []measure.Measurement{f, f}, never)
 			require.EqualError(t, err, want)
 		})
 	}

@@ -58,7 +58,7 @@ func TestABudgetIsSharedEvenly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := measure.Figure{Plain: lasting(time.Millisecond), Ours: lasting(time.Millisecond)}
-		figures := []measure.Figure{f, f, f}
+		figures := []measure.Measurement{f, f, f}
 		start := time.Now()
 		var ends []time.Duration
 		plan := measure.Plan{Budget: 30 * time.Second}

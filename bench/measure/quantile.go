@@ -2,10 +2,10 @@ package measure
 
 import "math"
 
-// quantile is the p-quantile of what is sorted already and not empty, by linear
+// Quantile is the p-quantile of what is sorted already and not empty, by linear
 // interpolation between the two nearest (Hyndman and Fan's type 7, which R and
 // NumPy use).
-func quantile(sorted []float64, p float64) float64 {
+func Quantile(sorted []float64, p float64) float64 {
 	at := p * float64(len(sorted)-1)
 	below, share := math.Modf(at)
 	i := int(below)

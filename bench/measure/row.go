@@ -13,11 +13,12 @@ type Row struct {
 	Group    string   `json:"group"`
 	Name     string   `json:"name"`
 	Baseline string   `json:"baseline"`
-	Ratio    float64  `json:"ratio"`  // the median over the rounds
-	Q1       float64  `json:"q1"`     // a quarter of the rounds lay below
-	Q3       float64  `json:"q3"`     // a quarter lay above
-	Target   *float64 `json:"target"` // nil: reported only
-	Met      *bool    `json:"met"`    // nil: reported only
+	Ratio    float64  `json:"ratio"`              // the median over the rounds
+	Q1       float64  `json:"q1"`                 // a quarter of the rounds lay below
+	Q3       float64  `json:"q3"`                 // a quarter lay above
+	Target   *float64 `json:"target"`             // nil: reported only
+	AtLeast  bool     `json:"at_least,omitempty"` // the target is the lowest, not the highest
+	Met      *bool    `json:"met"`                // nil: reported only
 
 	// Operations is how many of each side were counted.
 	Operations int `json:"-"`
@@ -31,21 +32,35 @@ func (f Figure) row(rounds []round) Row {
 	}
 	slices.Sort(ratios)
 	slices.Sort(plain)
-	row := Row{
-		Name: f.Name, Baseline: f.Baseline,
-		Ratio: shown(quantile(ratios, 0.5)), Q1: shown(quantile(ratios, 0.25)), Q3: shown(quantile(ratios, 0.75)),
-		Operations: 2 * f.size() * f.workers() * len(rounds),
-	}
+	row := spread(ratios)
+	row.Name, row.Baseline = f.Name, f.Baseline
+	row.Operations = 2 * f.size() * f.workers() * len(rounds)
 	target := f.Target
 	if f.Extra != 0 {
-		target = 1 + f.Extra/quantile(plain, 0.5)
+		target = 1 + f.Extra/Quantile(plain, 0.5)
 	}
+	return row.judged(target, false)
+}
+
+// spread is the row of ratios, which are sorted.
+func spread(ratios []float64) Row {
+	return Row{
+		Ratio: shown(Quantile(ratios, 0.5)), Q1: shown(Quantile(ratios, 0.25)), Q3: shown(Quantile(ratios, 0.75)),
+	}
+}
+
+// judged is the row with its target, unless that is 0.
+func (r Row) judged(target float64, atLeast bool) Row {
+	r.AtLeast = atLeast
 	if target != 0 {
 		target = shown(target)
-		met := row.Ratio <= target
-		row.Target, row.Met = &target, &met
+		met := r.Ratio <= target
+		if atLeast {
+			met = r.Ratio >= target
+		}
+		r.Target, r.Met = &target, &met
 	}
-	return row
+	return r
 }
 
 // shown rounds to what is printed, so that whether a target is met can be seen.
