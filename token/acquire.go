@@ -2,6 +2,7 @@ package token
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -44,19 +45,22 @@ func (l *Locker) acquire(ctx context.Context, resource string, try bool) (*Lease
 // take gets a grant, and claims it. A claim that healed the issuer is made
 // again, for a new grant: nothing has run yet under the old one.
 func (l *Locker) take(ctx context.Context, t terms, get func() (Grant, error)) (*Lease, error) {
+	var refused error
 	for again := 0; ; again++ {
 		asked := time.Now()
 		grant, err := get()
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, refused)
 		}
 		held := &Lease{lease: l.newLease(ctx, grant, t)}
 		l.Observer.acquired(held.lease, held.granted.Sub(asked))
+		held.begin(grant.Until)
 		if err = l.claim(ctx, held); err == nil {
 			return held, nil
 		}
 		if !held.healed || again == healAtMost {
 			return nil, err
 		}
+		refused = err
 	}
 }

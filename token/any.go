@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"time"
 )
@@ -18,21 +17,16 @@ import (
 // where two are granted at once, the second passes on. Errors are those of
 // Hold, for all of the slots.
 func (l *Locker) AcquireAny(ctx context.Context, resources ...string) (*Lease, error) {
-	slots := slices.Clone(resources)
-	slices.Sort(slots)
-	slots = slices.Compact(slots)
-	t, err := l.terms("slot")
-	if len(slots) == 0 {
-		err = errors.Join(err, CheckResource(""))
+	slots, err := names(resources)
+	if err != nil {
+		return nil, err
 	}
-	for _, slot := range slots {
-		err = errors.Join(err, CheckResource(slot))
-	}
+	t, err := l.terms(slots[0])
 	if err != nil {
 		return nil, err
 	}
 	for _, slot := range slots {
-		if find(ctx, slot) != nil {
+		if e := find(ctx, slot); e != nil && (e.lease == nil || !e.lease.released()) {
 			return l.acquire(ctx, slot, false)
 		}
 	}
@@ -59,11 +53,14 @@ func (l *Locker) HoldAny(ctx context.Context, resources []string,
 	return fn(held.Context(), held.tok.Resource)
 }
 
-// grantAny tries each slot, and then waits for all of them.
+// grantAny tries each slot, and then waits for all of them. One that fails does
+// not matter as long as another is granted.
 func (l *Locker) grantAny(ctx context.Context, t terms, slots []string) (Grant, error) {
+	ctx, cancel := waitContext(ctx, t.wait)
+	defer cancel()
+	t.wait = 0
 	for _, slot := range slots {
-		grant, err := l.obtain(ctx, t, slot, true)
-		if !errors.Is(err, ErrHeld) {
+		if grant, err := l.obtain(ctx, t, slot, true); err == nil || ctx.Err() != nil {
 			return grant, err
 		}
 	}

@@ -123,6 +123,65 @@ func TestASlotThatIsHeldIsEnteredAgain(t *testing.T) {
 	})
 }
 
+func TestASlotThatWasReleasedIsOneOfAll(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		locker := token.Locker{Issuer: new(memtoken.Issuer), TTL: ttl, Wait: ttl}
+		old, err := locker.Acquire(t.Context(), "pool/1")
+		require.NoError(t, err)
+		require.NoError(t, old.Release(t.Context()))
+		require.NoError(t, locker.Hold(t.Context(), "pool/1", func(context.Context) error {
+			return locker.HoldAny(context.WithoutCancel(old.Context()), slots, func(_ context.Context, slot string) error {
+				require.NotEqual(t, "pool/1", slot)
+				return nil
+			})
+		}))
+	})
+}
+
+// broken fails for one slot.
+type broken struct{ memtoken.Issuer }
+
+func (b *broken) Acquire(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
+	if resource == "pool/1" {
+		return token.Grant{}, errCut
+	}
+	return b.Issuer.Acquire(ctx, resource, holder, ttl)
+}
+
+func (b *broken) Wait(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
+	if resource == "pool/1" {
+		return token.Grant{}, errCut
+	}
+	return b.Issuer.Wait(ctx, resource, holder, ttl)
+}
+
+func TestASlotThatFailsDoesNotMatterBesideOneThatIsFree(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		locker := token.Locker{Issuer: new(broken), TTL: ttl, Wait: ttl}
+		for range 30 {
+			require.NoError(t, locker.HoldAny(t.Context(), slots, func(context.Context, string) error { return nil }))
+		}
+		require.ErrorIs(t, locker.HoldAny(t.Context(), slots[:1], nil), errCut)
+	})
+}
+
+func TestTheWaitForASemaphoreIsOne(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := wire{there: ttl / 4, back: ttl / 4}
+		held := make([]*token.Lease, len(slots))
+		for i, slot := range slots {
+			var err error
+			held[i], err = (&token.Locker{Issuer: &w, TTL: time.Minute}).Acquire(t.Context(), slot)
+			require.NoError(t, err)
+		}
+		start := time.Now()
+		_, err := (&token.Locker{Issuer: &w, TTL: ttl, Wait: ttl}).AcquireAny(t.Context(), slots...)
+		require.ErrorIs(t, err, token.ErrWaitEnded)
+		require.LessOrEqual(t, time.Since(start), 3*ttl, "its end, and the giving back of what may have been granted")
+		dismiss(t, held)
+	})
+}
+
 func TestASemaphoreNeedsSlots(t *testing.T) {
 	t.Parallel()
 	locker := token.Locker{Issuer: new(memtoken.Issuer)}

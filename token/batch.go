@@ -7,6 +7,8 @@ import (
 	"time"
 )
 
+var errOver = errors.New("token: the renewal ended before its answer was there, or there was none")
+
 // batch is a number of leases that are renewed together.
 type batch struct {
 	wheel  *wheel
@@ -32,7 +34,7 @@ func (w *wheel) batches(now time.Duration, due []*lease) []*batch {
 		}
 		b.bound = min(b.bound, bound)
 		b.leases = append(b.leases, l)
-		l.renewal.Store(b)
+		l.spoke.renewal = b.done
 	}
 	return all
 }
@@ -44,22 +46,38 @@ func (b *batch) renew() {
 	for i, l := range b.leases {
 		renewals[i] = Renewal{Token: l.tok, TTL: l.ttl}
 	}
-	defer close(b.done)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.leases[0].ctx), b.bound)
+	ctx, cancel := context.WithTimeout(b.context(), b.bound)
 	defer cancel()
 	if many, ok := b.wheel.issuer.(BatchRenewer); ok {
 		many.RenewAll(ctx, renewals)
 	} else {
 		renewals[0].Until, renewals[0].Err = b.wheel.issuer.Renew(ctx, renewals[0].Token, renewals[0].TTL)
 	}
+	close(b.done)
+	tell := make([]func(), len(b.leases))
 	for i, l := range b.leases {
-		b.wheel.answered(l, &renewals[i])
+		tell[i] = b.wheel.answered(l, &renewals[i])
+	}
+	for _, hook := range tell { // last: a slow one must not hold up the other leases
+		hook()
 	}
 }
 
+// context carries what a lease's does, where it is one lease's.
+func (b *batch) context() context.Context {
+	if len(b.leases) > 1 {
+		return context.Background()
+	}
+	return context.WithoutCancel(b.leases[0].ctx)
+}
+
 // answered puts down what became of one renewal. A lease that has ended in the
-// meantime stays so, though the renewal came through: lost is lost.
-func (w *wheel) answered(l *lease, r *Renewal) {
+// meantime stays so, though the renewal came through: lost is lost. What the
+// observer is to be told comes back.
+func (w *wheel) answered(l *lease, r *Renewal) (tell func()) {
+	if r.Err == nil && !r.Until.After(time.Now()) {
+		r.Err = errOver
+	}
 	w.mu.Lock()
 	now := w.now()
 	on, lost := l.spoke.place != off, errors.Is(r.Err, ErrLost)
@@ -70,21 +88,22 @@ func (w *wheel) answered(l *lease, r *Renewal) {
 	case r.Err != nil:
 		l.spoke.renewing, l.spoke.err = false, r.Err
 		l.spoke.failures++
-		w.move(l, now+l.ttl/20)
+		w.move(l, now+max(min(l.ttl/20, (l.spoke.until-now)/4), time.Millisecond))
 	default:
 		l.spoke.wind(now, r.Until.Sub(w.epoch), l.margin)
 		w.move(l, l.spoke.next)
 	}
-	failures, left := l.spoke.failures, l.spoke.until-now
+	failures, left := l.spoke.failures, l.spoke.end()-now
 	w.set(now)
 	w.mu.Unlock()
 	switch {
 	case !on:
 	case lost:
 		l.lose(r.Err)
-	case r.Err != nil && left > 0:
-		l.observer.endangered(l, left, r.Err, failures)
 	case r.Err == nil:
-		l.observer.renewed(l, left)
+		return func() { l.observer.renewed(l, left) }
+	case left > 0:
+		return func() { l.observer.endangered(l, left, r.Err, failures) }
 	}
+	return func() {}
 }

@@ -32,9 +32,20 @@ func (l *Locker) obtain(ctx context.Context, t terms, resource string, try bool)
 	waiting, cancel := waitContext(ctx, t.wait)
 	defer cancel()
 	if line, ok := l.Issuer.(Waiter); ok && !try {
-		return stand(waiting, line, t, resource)
+		return l.whole(waiting, t, line, resource)
 	}
 	return l.ask(ctx, waiting, t, resource, try)
+}
+
+// whole renews at once what was handed over for less than the margin.
+func (l *Locker) whole(waiting context.Context, t terms, line Waiter, resource string) (Grant, error) {
+	grant, err := stand(waiting, line, t, resource)
+	if err == nil && time.Until(grant.Until) <= t.margin {
+		if until, err := l.Issuer.Renew(waiting, grant.Token, t.ttl); err == nil {
+			grant.Until = until
+		}
+	}
+	return grant, err
 }
 
 func stand(waiting context.Context, line Waiter, t terms, resource string) (Grant, error) {
@@ -55,6 +66,9 @@ func stand(waiting context.Context, line Waiter, t terms, resource string) (Gran
 func (l *Locker) ask(ctx, waiting context.Context, t terms, resource string, try bool) (Grant, error) {
 	holder := newHolder(t.name)
 	var held *HeldError
+	if waiting.Err() != nil {
+		return Grant{}, context.Cause(waiting) // nothing was asked, and nothing is to be given back
+	}
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		grant, err := l.Issuer.Acquire(waiting, resource, holder, t.ttl)
 		switch {

@@ -20,17 +20,13 @@ func (l *lease) heal(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	var refused refusal
-	if !errors.As(err, &refused) {
+	mark, refused := highest(err, l.tok)
+	if !refused {
 		return err
 	}
-	tok, mark := refused.Stale()
-	if tok != l.tok {
-		return err
-	}
-	l.observer.refused(l, err, mark == tok.Number)
+	l.observer.refused(l, err, mark == l.tok.Number)
 	iss, ok := l.issuer.(Raiser)
-	if !ok || mark < tok.Number || errors.Is(context.Cause(l.ctx), ErrLost) {
+	if !ok || mark < l.tok.Number || errors.Is(context.Cause(l.ctx), ErrLost) {
 		return err // no mark is told, or the lease was lost for all that is known
 	}
 	if raised := l.raise(ctx, iss, mark); raised != nil {
@@ -41,11 +37,32 @@ func (l *lease) heal(ctx context.Context, err error) error {
 	return err
 }
 
+// highest is the greatest mark among err's refusals of tok.
+func highest(err error, tok Token) (mark int64, refused bool) {
+	if r, ok := err.(refusal); ok {
+		if t, m := r.Stale(); t == tok {
+			mark, refused = m, true
+		}
+	}
+	var below []error
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		below = []error{e.Unwrap()}
+	case interface{ Unwrap() []error }:
+		below = e.Unwrap()
+	}
+	for _, err := range below {
+		m, ok := highest(err, tok)
+		mark, refused = max(mark, m), refused || ok
+	}
+	return mark, refused
+}
+
 // raise passes over the answer that nothing was forgotten where the mark has
 // this very number, from another holder: giving it twice is having forgotten,
 // and the next one is above it.
 func (l *lease) raise(ctx context.Context, iss Raiser, mark int64) error {
-	if !healings.allow(l.issuer, l.tok.Resource) {
+	if !healings.allowed(l.issuer, l.tok.Resource) {
 		return fmt.Errorf("token: %s: refused as stale again and again: do two issuers grant this resource?", l.tok)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.ttl)
@@ -53,6 +70,7 @@ func (l *lease) raise(ctx context.Context, iss Raiser, mark int64) error {
 	err := iss.Raise(ctx, l.tok.Resource, mark)
 	switch {
 	case err == nil, mark == l.tok.Number && errors.Is(err, ErrLost):
+		healings.note(l.issuer, l.tok.Resource)
 		return nil
 	case errors.Is(err, ErrLost):
 		return &LostError{Token: l.tok, Err: err}

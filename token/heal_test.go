@@ -3,6 +3,7 @@ package token_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -155,6 +156,45 @@ func TestOnlyTheRefusedResourceIsHealed(t *testing.T) {
 			return fence.Admit(ctx, fromContext(t, ctx, account))
 		}), guard.ErrStale)
 		require.Equal(t, []string{"raise " + account, "release " + account, "release account/1"}, e.heard)
+	})
+}
+
+func TestEachRefusalOfAJoinedErrorIsHealed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var e ear
+		locker := token.Locker{Issuer: &e}
+		both := []string{"account/1", account}
+		refuse := func(tok token.Token, by int64) error {
+			return &guard.StaleError{Token: tok, Mark: guard.Mark{Number: tok.Number + by, Holder: "the one before"}}
+		}
+		require.ErrorIs(t, locker.HoldAll(t.Context(), both, func(ctx context.Context) error {
+			one, two := fromContext(t, ctx, both[0]), fromContext(t, ctx, both[1])
+			hidden := &guard.StaleError{Token: one}
+			return errors.Join(refuse(two, 5), fmt.Errorf("wrapped: %w", errors.Join(hidden, refuse(one, 7))))
+		}), guard.ErrStale)
+		require.Equal(t, []string{
+			"raise " + account, "release " + account, "raise account/1", "release account/1",
+		}, e.heard)
+	})
+}
+
+// A loss that the issuer knows of is no healing, however often it happens.
+func TestLossesDoNotUseUpTheHealings(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var iss memtoken.Issuer
+		fence := new(guard.Memory)
+		locker := token.Locker{Issuer: &iss, Claim: fence.Admit}
+		for range 20 {
+			err := locker.Hold(t.Context(), account, func(ctx context.Context) error {
+				tok := fromContext(t, ctx, account)
+				require.NoError(t, iss.Release(ctx, tok)) // behind its back
+				require.NoError(t, locker.Hold(t.Context(), account, nothing))
+				return fence.Admit(ctx, tok)
+			})
+			var lost *token.LostError
+			require.ErrorAs(t, err, &lost)
+			require.NotContains(t, err.Error(), "two issuers")
+		}
 	})
 }
 

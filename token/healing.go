@@ -1,7 +1,6 @@
 package token
 
 import (
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -28,11 +27,8 @@ type healingLog struct {
 	at map[healed][]time.Time
 }
 
-// allow puts down one more, unless there were too many.
-func (h *healingLog) allow(iss Issuer, resource string) bool {
-	if !reflect.ValueOf(iss).Comparable() {
-		iss = nil
-	}
+// allowed reports whether there were not too many.
+func (h *healingLog) allowed(iss Issuer, resource string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
@@ -42,10 +38,19 @@ func (h *healingLog) allow(iss Issuer, resource string) bool {
 			delete(h.at, key)
 		}
 	}
-	key := healed{iss, resource}
-	if len(h.at[key]) >= healingsAllowed {
-		return false
+	return len(h.at[key(iss, resource)]) < healingsAllowed
+}
+
+func (h *healingLog) note(iss Issuer, resource string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	k := key(iss, resource)
+	h.at[k] = append(h.at[k], time.Now())
+}
+
+func key(iss Issuer, resource string) healed {
+	if !isComparable(iss) {
+		iss = nil
 	}
-	h.at[key] = append(h.at[key], now)
-	return true
+	return healed{iss, resource}
 }

@@ -42,18 +42,27 @@ func (l *Locker) TryHold(ctx context.Context, resource string, fn func(ctx conte
 // lease that is lost. A name given twice counts once; no names at all are an
 // error.
 func (l *Locker) HoldAll(ctx context.Context, resources []string, fn func(ctx context.Context) error) error {
+	sorted, err := names(resources)
+	if err != nil {
+		return err
+	}
+	return l.holdSorted(ctx, sorted, fn)
+}
+
+// names are valid, sorted bytewise, each of them once.
+func names(resources []string) ([]string, error) {
 	if len(resources) == 0 {
-		return CheckResource("")
+		return nil, CheckResource("")
 	}
 	sorted := slices.Clone(resources)
 	slices.Sort(sorted)
 	sorted = slices.Compact(sorted)
 	for _, resource := range sorted {
 		if err := CheckResource(resource); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return l.holdSorted(ctx, sorted, fn)
+	return sorted, nil
 }
 
 func (l *Locker) holdSorted(ctx context.Context, resources []string, fn func(ctx context.Context) error) error {

@@ -60,7 +60,6 @@ type lease struct {
 	cancel   context.CancelCauseFunc
 	wheel    *wheel
 	spoke    spoke
-	renewal  atomic.Pointer[batch] // the last one
 
 	isReleased atomic.Bool
 	claimed    sync.Map // the *Lockers whose Claim succeeded
@@ -79,13 +78,17 @@ func (l *Locker) newLease(ctx context.Context, grant Grant, t terms) *lease {
 	if grant.Claimed {
 		held.claimed.Store(l, true)
 	}
-	if time.Until(grant.Until) <= t.margin {
-		held.lose(errTooLate)
-		return held
-	}
-	held.wheel = wheels.enter(l.Issuer)
-	held.wheel.add(held, grant.Until, t.atMost)
 	return held
+}
+
+// begin is told how long the grant lasts.
+func (l *lease) begin(until time.Time) {
+	if time.Until(until) <= l.margin {
+		l.lose(errTooLate)
+		return
+	}
+	l.wheel = wheels.enter(l.issuer)
+	l.wheel.add(l, until)
 }
 
 func (l *lease) released() bool { return l.isReleased.Load() }

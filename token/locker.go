@@ -27,8 +27,8 @@ type Locker struct {
 	// renewed three times in that span. Zero means 10 s. It must be twice the
 	// Margin or more: 20 ms at least where that is not set.
 	TTL time.Duration
-	// Wait bounds the waiting for a resource (each of them, in HoldAll), and
-	// nothing else: the work that follows is not bounded by it. Zero means no
+	// Wait bounds the waiting for a resource (each of them, in HoldAll, and anew
+	// where a claim has healed the issuer), and nothing else: the work that follows is not bounded by it. Zero means no
 	// bound but the context's. Two programs that take two locks in opposite
 	// orders wait for each other for ever without a bound, since both renew.
 	Wait time.Duration
@@ -58,8 +58,9 @@ type Locker struct {
 	Claim func(ctx context.Context, tok Token) error
 	// AtLeast keeps the resource held this long after it was granted, although
 	// it is released earlier: on a schedule, a short job is then not run again
-	// by a machine whose clock is behind. Nobody holds it meanwhile. Zero means
-	// that a release frees at once.
+	// by a machine whose clock is behind. Nobody holds it meanwhile, and who
+	// waits for it may notice its end late, by up to half of a TTL. Where the
+	// process dies first, the TTL ends it. Zero means that a release frees at once.
 	AtLeast time.Duration
 	// Observer is told what happens.
 	Observer Observer

@@ -20,11 +20,12 @@ type Observer struct {
 	// from now if it is not renewed again.
 	Renewed func(ctx context.Context, tok Token, left time.Duration)
 	// Endangered is called when a renewal has failed and the lease still lives,
-	// for left. Where it is nil, [log/slog] warns from the second failure in a
-	// row on.
+	// for left. Where it is nil, [log/slog] warns at the second failure in a
+	// row.
 	Endangered func(ctx context.Context, tok Token, left time.Duration, err error)
-	// Lost is called once for a lease that ended without being released, after
-	// it was held for so long; err is ErrLost.
+	// Lost is called once for a lease that was lost, after it was held for so
+	// long; err is ErrLost. One that ended with the context it was acquired under
+	// was not lost: it is told when it is released.
 	Lost func(ctx context.Context, tok Token, held time.Duration, err error)
 	// Released is called once for a lease that was released, whether or not it
 	// had been lost before. err is that of Release.

@@ -17,7 +17,7 @@ const Poisoned = int64(24 * time.Hour / (10 * time.Microsecond))
 
 // Raiser is what an [Issuer] may be besides: one that can be taught what it has
 // forgotten. A [Locker] raises it where a guard refuses a token whose lease is
-// alive.
+// alive, at the claim or in the function that was given to one of its Holds.
 type Raiser interface {
 	// Raise makes every number that is granted for resource from now on
 	// greater than number; others may rise as well. It must decide in one

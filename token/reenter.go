@@ -23,10 +23,12 @@ func (l *Locker) reenter(ctx context.Context, resource string) (*Lease, error) {
 		return nil, nil
 	case e.lease == nil:
 		return nil, fmt.Errorf("%w: %s", ErrForeign, e.tok)
-	case innermost(e.lease.issuer) != innermost(l.Issuer):
+	case !same(innermost(e.lease.issuer), innermost(l.Issuer)):
 		return nil, fmt.Errorf("%w: %s is a lease of another issuer", ErrForeign, e.tok)
 	case e.lease.ctx.Err() != nil:
 		return nil, context.Cause(e.lease.ctx)
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
 	}
 	inner := &Lease{lease: e.lease}
 	inner.entered, inner.leave = e.lease.follow(ctx)

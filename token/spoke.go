@@ -21,6 +21,7 @@ type spoke struct {
 	until    time.Duration // the issuer's end, less the margin
 	stop     time.Duration // AtMost's end
 	renewing bool          // and not answered yet
+	renewal  chan struct{} // closed when the last renewal was answered
 	failures int           // in a row
 	err      error         // the last failure's
 }
@@ -42,7 +43,7 @@ func (s *spoke) due(now, ttl time.Duration) bool {
 
 // bound is how long a renewal may take: a third of the ttl at most, and not
 // beyond the end.
-func (s *spoke) bound(now, ttl time.Duration) time.Duration { return min(s.until-now, ttl/3) }
+func (s *spoke) bound(now, ttl time.Duration) time.Duration { return min((s.until-now)/2, ttl/3) }
 
 // spokes are a heap: what is to be done first is in front.
 type spokes []*lease

@@ -15,8 +15,14 @@ func innermost(iss Issuer) Issuer {
 		if iss = wrapper.Unwrap(); iss == nil {
 			return found
 		}
-		if reflect.ValueOf(iss).Comparable() {
+		if isComparable(iss) {
 			found = iss
 		}
 	}
 }
+
+// isComparable reports whether iss can be compared, as an issuer should: of two
+// that cannot, nobody can say that they are the same.
+func isComparable(iss Issuer) bool { return reflect.ValueOf(iss).Comparable() }
+
+func same(a, b Issuer) bool { return isComparable(a) && isComparable(b) && a == b }

@@ -16,7 +16,8 @@ type Waiter interface {
 	//
 	// The grant may be for less than ttl, so that one which its waiter never
 	// hears of holds nobody up for long; it must be long enough for a Renew,
-	// which makes it whole. Until says how long it is, and must be counted from
+	// which makes it whole; a Locker renews at once where that is less than its
+	// Margin. Until says how long it is, and must be counted from
 	// the last request of this waiter that the issuer had answered before it
 	// granted: a message may have been under way for long.
 	//

@@ -26,23 +26,25 @@ func newWheel(iss Issuer) *wheel { return &wheel{issuer: iss, epoch: time.Now(),
 func (w *wheel) now() time.Duration { return time.Since(w.epoch) }
 
 // add puts a lease on the wheel.
-func (w *wheel) add(l *lease, until time.Time, atMost time.Duration) {
+func (w *wheel) add(l *lease, until time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
-	if l.spoke.stop = never; atMost > 0 {
-		l.spoke.stop = now + atMost
+	if l.spoke.stop = never; l.atMost > 0 && l.atMost < never-now {
+		l.spoke.stop = now + l.atMost
 	}
 	l.spoke.wind(now, until.Sub(w.epoch), l.margin)
 	heap.Push(&w.spokes, l)
 	w.set(now)
 }
 
-// remove takes a lease off, if it is still on.
-func (w *wheel) remove(l *lease) {
+// remove takes a lease off, if it is still on. It returns what is closed when
+// the last renewal is over, or nil where there was none.
+func (w *wheel) remove(l *lease) (over <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.drop(l)
+	return l.spoke.renewal
 }
 
 func (w *wheel) drop(l *lease) {
@@ -77,11 +79,12 @@ func (w *wheel) turn() {
 	w.fires = never
 	ended, due := w.take(now)
 	w.set(now)
+	batches := w.batches(now, due) // under mu: a Release must see the renewal that it has to wait for
 	w.mu.Unlock()
 	for _, l := range ended {
 		l.lose(l.ended(now))
 	}
-	for _, batch := range w.batches(now, due) {
+	for _, batch := range batches {
 		go batch.renew()
 	}
 }

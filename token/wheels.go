@@ -1,9 +1,6 @@
 package token
 
-import (
-	"reflect"
-	"sync"
-)
+import "sync"
 
 // wheels are those that have leases. One that has none any more is forgotten:
 // an issuer that nobody uses can be collected.
@@ -19,7 +16,7 @@ type registry struct {
 func (r *registry) enter(iss Issuer) *wheel {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !reflect.ValueOf(iss).Comparable() {
+	if !isComparable(iss) {
 		return newWheel(iss)
 	}
 	w := r.of[iss]

@@ -44,7 +44,7 @@ func (w *wheel) release(ctx context.Context, lease int) error { return w.leases[
 // bytes are the fields, and the pointers to a lease that the wheel has in its heap
 // and in a batch, which may outlast it.
 func (w *wheel) bytes() (int, error) {
-	fields, err := fieldsOf(w.leases[0], "wheel", "spoke", "renewal")
+	fields, err := fieldsOf(w.leases[0], "wheel", "spoke")
 	return fields + 2*strconv.IntSize/8, err
 }
 

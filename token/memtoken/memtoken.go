@@ -57,6 +57,7 @@ func (i *Issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) 
 		return time.Time{}, token.ErrLost
 	}
 	l.grant.Until = now.Add(ttl)
+	i.serve(l) // it may end sooner now
 	return l.grant.Until, nil
 }
 
