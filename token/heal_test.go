@@ -86,7 +86,8 @@ func TestARefusalByASuccessorIsALoss(t *testing.T) {
 	})
 }
 
-// The same number was given to two holders, by two masters say. hazard R1
+// The same number was given to two holders, by two masters say.
+// hazard R1
 func TestACollisionAtTheClaimIsHealedByTheNextNumber(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var iss memtoken.Issuer

@@ -12,7 +12,8 @@ import (
 
 // The machine is suspended: its monotonic clock stands still, and the issuer's
 // goes on. When it wakes up no time has passed for its lease, whose context
-// lives, and the resource is somebody else's. hazard L8
+// lives, and the resource is somebody else's.
+// hazard L8
 func TestALeaseThatSleptWithItsMachineIsRefusedByTheGuard(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		require.Equal(t, 110, afterASuspend(t, new(guard.Memory).Admit))
