@@ -59,7 +59,7 @@ type Locker struct {
 	// AtLeast keeps the resource held this long after it was granted, although
 	// it is released earlier: on a schedule, a short job is then not run again
 	// by a machine whose clock is behind. Nobody holds it meanwhile, and who
-	// waits for it may notice its end late, by up to half of a TTL. Where the
+	// waits for it may notice its end late, by up to a TTL. Where the
 	// process dies first, the TTL ends it. Zero means that a release frees at once.
 	AtLeast time.Duration
 	// Observer is told what happens.

@@ -3,7 +3,6 @@ package redistoken
 import (
 	"context"
 	"fmt"
-	"time"
 )
 
 type answer struct {
@@ -32,13 +31,4 @@ func await(ctx context.Context, call func() (any, error)) (any, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-}
-
-// ended is ctx's cause, or nil. A connection with the same deadline may notice
-// it a moment sooner than ctx does.
-func ended(ctx context.Context) error {
-	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
-		<-ctx.Done()
-	}
-	return context.Cause(ctx)
 }

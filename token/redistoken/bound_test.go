@@ -90,6 +90,7 @@ func verbs(iss token.Issuer) map[string]func(context.Context) error {
 		"acquire": func(ctx context.Context) error { _, err := iss.Acquire(ctx, resource, "a", long); return err },
 		"renew":   func(ctx context.Context) error { _, err := iss.Renew(ctx, tok, long); return err },
 		"release": func(ctx context.Context) error { return iss.Release(ctx, tok) },
+		"raise":   func(ctx context.Context) error { return iss.(token.Raiser).Raise(ctx, resource, 1) },
 	}
 }
 

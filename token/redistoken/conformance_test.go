@@ -16,14 +16,22 @@ func TestIssuerOnRedis(t *testing.T) {
 	t.Parallel()
 	tokentest.TestIssuer(t, func(t *testing.T) token.Issuer {
 		client, prefix := testenv.Redis(t)
-		return &redistoken.Issuer{Client: client, Prefix: prefix}
+		return closing(t, &redistoken.Issuer{Client: client, Prefix: prefix})
 	})
 }
 
 func TestIssuerOnMiniredis(t *testing.T) {
 	t.Parallel()
 	tokentest.TestIssuer(t, func(t *testing.T) token.Issuer {
-		return &redistoken.Issuer{Client: embedded(t)}
+		return closing(t, &redistoken.Issuer{Client: embedded(t)})
+	})
+}
+
+func TestIssuerOnACluster(t *testing.T) {
+	t.Parallel()
+	cluster := testenv.RedisCluster(t, 3, 0)
+	tokentest.TestIssuer(t, func(t *testing.T) token.Issuer {
+		return closing(t, &redistoken.Issuer{Client: cluster.Client()})
 	})
 }
 

@@ -3,6 +3,7 @@ package redistoken_test
 import (
 	"hash/crc32"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/redistoken"
 )
 
 const resource = "account/42"
@@ -20,6 +22,8 @@ const long = 10 * time.Minute
 func lockKey(prefix, resource string) string { return base(prefix, resource) + "lock:" + resource }
 
 func counterKey(prefix, resource string) string { return base(prefix, resource) + "counter" }
+
+func lineKey(prefix, resource string) string { return base(prefix, resource) + "line:" + resource }
 
 func base(prefix, resource string) string {
 	return prefix + ":{" + strconv.Itoa(int(crc32.ChecksumIEEE([]byte(resource))%256)) + "}:"
@@ -47,6 +51,15 @@ func run(t *testing.T, client *redis.Client, script string, keys []string, args 
 	require.NoError(t, err)
 	return reply
 }
+
+// closing is iss, which is closed at the end of the test.
+func closing(t testing.TB, iss *redistoken.Issuer) *redistoken.Issuer {
+	t.Helper()
+	t.Cleanup(func() { require.NoError(t, iss.Close()) })
+	return iss
+}
+
+func splitLines(text string) []string { return strings.Split(strings.ReplaceAll(text, "\r", ""), "\n") }
 
 // clock is the floor of all numbers now.
 func clock() int64 { return time.Now().UnixMicro() / 10 }

@@ -3,6 +3,7 @@ package redistoken
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -10,8 +11,9 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// Issuer is a [token.Issuer] on Redis. It is safe for concurrent use; its
-// fields must not change after first use.
+// Issuer is a [token.Issuer] on Redis, and a [token.Waiter],
+// [token.BatchRenewer] and [token.Raiser]. It is safe for concurrent use; it
+// must not be copied, nor its fields changed, after first use.
 //
 // Every method returns when its ctx does, with [context.Cause]; it may still
 // take effect on the server after that. A ctx that has ended already sends
@@ -22,9 +24,16 @@ type Issuer struct {
 	// Client is the server to use: see the package's comment for which. It
 	// is required, and not closed by the Issuer.
 	Client redis.UniversalClient
-	// Prefix is what all keys begin with; programs that share locks share it.
-	// It must not contain braces. Empty means "fencepost".
+	// Prefix is what all keys and channels begin with; programs that share
+	// locks share it. It must not contain braces. Empty means "fencepost".
 	Prefix string
+	// Replicas is how many replicas must have a grant before it counts: see
+	// [ErrReplicas]. Zero asks none.
+	Replicas int
+
+	names [buckets]atomic.Pointer[keys]
+	pump  pump
+	hall  hall
 }
 
 var _ token.Issuer = (*Issuer)(nil)
@@ -34,23 +43,45 @@ var _ token.Issuer = (*Issuer)(nil)
 // number. Where other hands took the expiry from a lock, Remaining is the
 // longest duration there is.
 func (i *Issuer) Acquire(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
+	ttl, k, err := i.request(resource, holder, ttl)
+	if err != nil {
+		return token.Grant{}, err
+	}
+	return i.acquire(ctx, k, holder, ttl)
+}
+
+func (i *Issuer) acquire(ctx context.Context, k *keys, holder string, ttl time.Duration) (token.Grant, error) {
+	sent := time.Now()
+	reply, err := i.run(ctx, acquireScript, k, holder, ttl.Milliseconds())
+	if err != nil {
+		return token.Grant{}, fmt.Errorf("redistoken: acquire %s: %w", k.resource, err)
+	}
+	number, refused, err := granted(reply, k.resource)
+	switch {
+	case err != nil:
+		return token.Grant{}, fmt.Errorf("redistoken: acquire %s: %w", k.resource, err)
+	case refused != nil:
+		return token.Grant{}, &refused.HeldError
+	}
+	tok := token.Token{Resource: k.resource, Number: number, Holder: holder}
+	return i.replicated(ctx, k, token.Grant{Token: tok, Until: sent.Add(ttl)}, ttl)
+}
+
+// request checks what is asked for.
+func (i *Issuer) request(resource, holder string, ttl time.Duration) (time.Duration, *keys, error) {
 	tok := token.Token{Resource: resource, Number: 1, Holder: holder}
 	if err := tok.Check(); err != nil {
-		return token.Grant{}, err
+		return 0, nil, err
 	}
 	ttl, err := whole(ttl)
 	if err != nil {
-		return token.Grant{}, err
+		return 0, nil, err
 	}
-	sent := time.Now()
-	reply, err := i.run(ctx, acquireScript, resource, holder, ttl.Milliseconds())
+	k, err := i.keys(resource)
 	if err != nil {
-		return token.Grant{}, fmt.Errorf("redistoken: acquire %s: %w", resource, err)
+		return 0, nil, fmt.Errorf("redistoken: acquire %s: %w", resource, err)
 	}
-	if tok.Number, err = number(reply, resource); err != nil {
-		return token.Grant{}, err
-	}
-	return token.Grant{Token: tok, Until: sent.Add(ttl)}, nil
+	return ttl, k, nil
 }
 
 // Renew implements [token.Issuer]. Of ttl only whole milliseconds count, and
@@ -60,12 +91,16 @@ func (i *Issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) 
 	if err != nil {
 		return time.Time{}, err
 	}
-	sent := time.Now()
-	reply, err := i.run(ctx, renewScript, tok.Resource, tok.Holder, ttl.Milliseconds())
+	k, err := i.keys(tok.Resource)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("redistoken: renew %s: %w", tok, err)
 	}
-	if err := owned(reply, tok); err != nil {
+	sent := time.Now()
+	reply, err := i.run(ctx, renewScript, k, tok.Holder, ttl.Milliseconds())
+	if err != nil {
+		return time.Time{}, fmt.Errorf("redistoken: renew %s: %w", tok, err)
+	}
+	if err := i.renewed(k, tok, reply, sent.Add(ttl)); err != nil {
 		return time.Time{}, err
 	}
 	return sent.Add(ttl), nil
@@ -73,11 +108,30 @@ func (i *Issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) 
 
 // Release implements [token.Issuer].
 func (i *Issuer) Release(ctx context.Context, tok token.Token) error {
-	reply, err := i.run(ctx, releaseScript, tok.Resource, tok.Holder)
+	k, err := i.keys(tok.Resource)
 	if err != nil {
 		return fmt.Errorf("redistoken: release %s: %w", tok, err)
 	}
-	return owned(reply, tok)
+	owned, err := i.pass(ctx, k, tok.Holder, nil)
+	switch {
+	case err != nil:
+		return fmt.Errorf("redistoken: release %s: %w", tok, err)
+	case !owned:
+		return lost(tok)
+	}
+	return nil
+}
+
+// renewed reads what renew.lua answers.
+func (i *Issuer) renewed(k *keys, tok token.Token, reply any, until time.Time) error {
+	switch reply {
+	case int64(1):
+		i.hall.extend(k.lock, tok.Holder, until)
+		return nil
+	case int64(0):
+		return lost(tok)
+	}
+	return fmt.Errorf("redistoken: renew %s: %w", tok, unexpected(reply))
 }
 
 // whole rounds ttl down to what Redis counts in.

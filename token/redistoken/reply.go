@@ -3,29 +3,44 @@ package redistoken
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/fencepost/fencepost/token"
 )
 
-// number reads acquire.lua's answer: the number, or why there is none.
-func number(reply any, resource string) (int64, error) {
-	parts, _ := reply.([]any)
-	switch {
-	case len(parts) == 2 && parts[0] == "granted":
-		text, _ := parts[1].(string)
-		if number, err := strconv.ParseInt(text, 10, 64); err == nil {
-			return number, nil
+// refusal is what wait.lua and acquire.lua answer where somebody else has the
+// lock: who, and for how long. The rest is wait.lua's alone.
+type refusal struct {
+	token.HeldError
+	clock  int64  // the server's, in microseconds
+	ticket string // of who asked, in the line
+}
+
+// granted reads what acquire.lua and wait.lua answer.
+func granted(reply any, resource string) (number int64, refused *refusal, err error) {
+	switch reply := reply.(type) {
+	case int64:
+		if reply > 0 {
+			return reply, nil, nil
 		}
-	case len(parts) == 3 && parts[0] == "held":
-		holder, _ := parts[1].(string)
-		ms, _ := parts[2].(int64)
-		return 0, &token.HeldError{Resource: resource, Holder: holder, Remaining: remaining(ms)}
-	case len(parts) == 1 && parts[0] == "exhausted":
-		return 0, fmt.Errorf("redistoken: acquire %s: %w", resource, token.ErrExhausted)
+		return 0, nil, token.ErrExhausted
+	case []any:
+		r := &refusal{HeldError: token.HeldError{Resource: resource}}
+		if len(reply) != 2 && len(reply) != 4 {
+			break
+		}
+		holder, isText := reply[0].(string)
+		ms, isInt := reply[1].(int64)
+		r.Holder, r.Remaining = holder, remaining(ms)
+		if len(reply) == 4 && isText && isInt {
+			r.clock, isInt = reply[2].(int64)
+			r.ticket, isText = reply[3].(string)
+		}
+		if isText && isInt {
+			return 0, r, nil
+		}
 	}
-	return 0, fmt.Errorf("redistoken: acquire %s: server answered %v", resource, reply)
+	return 0, nil, unexpected(reply)
 }
 
 // remaining translates PTTL, which is negative for a key without expiry.
@@ -36,13 +51,29 @@ func remaining(ms int64) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// owned reads the answer of renew.lua and release.lua.
-func owned(reply any, tok token.Token) error {
-	switch reply {
-	case int64(1):
-		return nil
-	case int64(0):
-		return fmt.Errorf("redistoken: %s: %w", tok, token.ErrLost)
+// passed reads what release.lua answers: whether the lock was the asker's, and
+// what the next waiter of this process got.
+func passed(reply any) (owned bool, next *handover, err error) {
+	switch reply := reply.(type) {
+	case int64:
+		return reply == 1, nil, nil
+	case []any:
+		if len(reply) != 3 {
+			break
+		}
+		number, isNumber := reply[0].(int64)
+		clock, isClock := reply[1].(int64)
+		ticket, isTicket := reply[2].(string)
+		if isNumber && isClock && isTicket {
+			return true, &handover{number: number, clock: clock, ticket: ticket}, nil
+		}
 	}
-	return fmt.Errorf("redistoken: %s: server answered %v", tok, reply)
+	return false, nil, unexpected(reply)
 }
+
+// lost is the error for a token whose holder does not have the lock.
+func lost(tok token.Token) error {
+	return fmt.Errorf("redistoken: %s: %w", tok, token.ErrLost)
+}
+
+func unexpected(reply any) error { return fmt.Errorf("server answered %v", reply) }

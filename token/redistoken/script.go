@@ -1,39 +1,52 @@
 package redistoken
 
 import (
-	"context"
-	_ "embed" // the scripts
-
-	"github.com/redis/go-redis/v9"
+	"crypto/sha1" //nolint:gosec // it is how Redis names scripts
+	_ "embed"     // the scripts
+	"encoding/hex"
 )
 
 var (
+	//go:embed free.lua
+	freeSource string
+	//go:embed owned.lua
+	ownedSource string
+	//go:embed mint.lua
+	mintSource string
+	//go:embed line.lua
+	lineSource string
 	//go:embed acquire.lua
 	acquireSource string
-	//go:embed renew.lua
-	renewSource string
+	//go:embed wait.lua
+	waitSource string
 	//go:embed release.lua
 	releaseSource string
+	//go:embed renew.lua
+	renewSource string
+	//go:embed raise.lua
+	raiseSource string
 
-	acquireScript = script{redis.NewScript(acquireSource), 2}
-	renewScript   = script{redis.NewScript(renewSource), 1}
-	releaseScript = script{redis.NewScript(releaseSource), 1}
+	// What is nearly always so comes first: Lua makes its functions anew each time.
+	acquireScript = newScript(0, 3, freeSource+mintSource+lineSource+acquireSource)
+	waitScript    = newScript(0, 3, freeSource+mintSource+lineSource+waitSource)
+	releaseScript = newScript(0, 3, ownedSource+mintSource+lineSource+releaseSource)
+	renewScript   = newScript(0, 1, renewSource)
+	raiseScript   = newScript(1, 2, raiseSource)
 )
 
+// script is one of the scripts, and which of the keys it is given.
 type script struct {
-	*redis.Script
-	keys int // how many of lock and counter it is given
+	from, to   int
+	count      any
+	text, hash any
 }
 
-// run runs s by its hash, and by its text where the server does not know it, as
-// after a restart. It returns when ctx ends, if the answer is not there by then.
-func (i *Issuer) run(ctx context.Context, s script, resource string, args ...any) (any, error) {
-	keys, err := i.keys(resource)
-	if err != nil {
-		return nil, err
-	}
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
-	}
-	return await(ctx, func() (any, error) { return s.Run(ctx, i.Client, keys[:s.keys], args...).Result() })
+func newScript(from, to int, text string) *script {
+	hash := sha1.Sum([]byte(text)) //nolint:gosec // as above
+	return &script{from: from, to: to, count: to - from, text: text, hash: hex.EncodeToString(hash[:])}
 }
+
+var (
+	byHash any = "evalsha"
+	byText any = "eval"
+)

@@ -15,7 +15,7 @@ import (
 )
 
 // hazard R8
-func TestLockAndCounterShareASlot(t *testing.T) {
+func TestKeysOfAResourceShareASlot(t *testing.T) {
 	t.Parallel()
 	client, prefix := testenv.Redis(t)
 	keys := &keyHook{}
@@ -26,15 +26,18 @@ func TestLockAndCounterShareASlot(t *testing.T) {
 	} {
 		grant, err := iss.Acquire(t.Context(), name, "a", long)
 		require.NoError(t, err)
-		lock, counter := keys.last[0], keys.last[1]
+		require.Len(t, keys.last, 3)
+		lock, counter, line := keys.last[0], keys.last[1], keys.last[2]
 		require.Equal(t, slot(lock), slot(counter), "%s and %s", lock, counter)
+		require.Equal(t, slot(lock), slot(line), "%s and %s", lock, line)
 		require.Equal(t, lockKey(prefix, name), lock, "the format")
 		require.Equal(t, counterKey(prefix, name), counter, "the format")
+		require.Equal(t, lineKey(prefix, name), line, "the format")
 		_, err = iss.Renew(t.Context(), grant.Token, long)
 		require.NoError(t, err)
 		require.Equal(t, []string{lock}, keys.last)
 		require.NoError(t, iss.Release(t.Context(), grant.Token))
-		require.Equal(t, []string{lock}, keys.last)
+		require.Equal(t, []string{lock, counter, line}, keys.last)
 	}
 
 	naive := func(name string) (lock, counter int) { return slot("lock:" + name), slot("counter:" + name) }
