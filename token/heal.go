@@ -37,8 +37,9 @@ func (l *lease) heal(ctx context.Context, err error) error {
 	return err
 }
 
-// highest is the greatest mark among err's refusals of tok.
-func highest(err error, tok Token) (mark int64, refused bool) {
+// highest is the greatest mark among the refusals of tok that err is made of:
+// errors.As would find the first alone.
+func highest(err any, tok Token) (mark int64, refused bool) {
 	if r, ok := err.(refusal); ok {
 		if t, m := r.Stale(); t == tok {
 			mark, refused = m, true

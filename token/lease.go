@@ -107,7 +107,7 @@ func (l *lease) ended(now time.Duration) error {
 func (l *lease) lose(err error) {
 	lost := &LostError{Token: l.tok, Err: err}
 	l.cancel(lost)
-	if context.Cause(l.ctx) == error(lost) { // it had not ended before, for another reason
+	if errors.Is(context.Cause(l.ctx), lost) { // it had not ended before, for another reason
 		l.observer.lost(l, lost)
 	}
 }
