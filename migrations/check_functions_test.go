@@ -36,7 +36,7 @@ func TestCheckMissesNoFunction(t *testing.T) {
 	f := newFence(t)
 	db := application(t, f)
 	names := called(t)
-	require.Subset(t, names, []string{"admit", "acquire"})
+	require.Subset(t, names, []string{"admit", "ask"})
 	for _, name := range names {
 		require.NoError(t, f.exec(t.Context(), f, "ALTER FUNCTION fence."+name+" RENAME TO gone"))
 		findings := checked(t, f, db)

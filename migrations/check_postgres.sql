@@ -5,9 +5,13 @@ WITH space AS (
   SELECT oid, pg_catalog.quote_ident(nspname) AS name FROM pg_catalog.pg_namespace WHERE nspname = 'fencepost'
 ), called (signature) AS (  -- with the application's role, by the library or by a function that runs as its caller
   VALUES ('acquire(text, text, interval)'), ('admit(text, bigint, text, integer)'),
-         ('check_row(regtype, text, text, bigint, text, bigint, text)'), ('evict(text, bigint)'), ('lock_key(text)'),
+         ('advisory_acquire(text, text, integer, integer)'), ('advisory_draw(text, text, integer)'), ('advisory_queue(text, text, integer, integer)'),
+         ('advisory_raise(text, bigint)'), ('advisory_release(text, text)'), ('advisory_renew(text, text, integer)'),
+         ('advisory_wait(text, text, integer)'), ('ask(text, text, interval, boolean, bigint, bigint, interval)'),
+         ('check_row(regtype, text, text, bigint, text, bigint, text)'), ('evict(text, bigint)'), ('leave(text, text)'), ('lock_key(text)'),
          ('mark_number(text)'), ('mint(text, text, integer)'), ('observe(text, bigint, text, integer)'),
-         ('refusing(text, bigint, text)'), ('release(text, text)'), ('renew(text, text, interval)'), ('version()')
+         ('raise(text, bigint)'), ('refusing(text, bigint, text)'), ('release(text, text)'), ('renew(text, text, interval)'),
+         ('renew_all(text[], text[], bigint[])'), ('version()')
 ), functions AS (
   SELECT space.name || '.' || signature AS name, p.oid
     FROM space CROSS JOIN called
@@ -19,7 +23,7 @@ WITH space AS (
    WHERE p.proname IN ('prune', 'reset')
      AND EXISTS (SELECT FROM pg_catalog.aclexplode(coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))) a WHERE a.grantee = 0)
 ), kept (relation, kind) AS (
-  VALUES ('marks', 'TABLE'), ('floor', 'TABLE'), ('leases', 'TABLE'), ('numbers', 'SEQUENCE')
+  VALUES ('marks', 'TABLE'), ('floor', 'TABLE'), ('leases', 'TABLE'), ('waiters', 'TABLE'), ('advisory', 'TABLE'), ('numbers', 'SEQUENCE')
 ), relations AS (
   SELECT kind, pg_catalog.lower(kind) || ' ' || space.name || '.' || relation AS what,
          'ALTER ' || kind || ' ' || space.name || '.' || relation AS alter, space.name || '.' || relation AS name, c.oid, c.relpersistence, c.relowner

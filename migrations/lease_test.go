@@ -98,7 +98,8 @@ func TestAcquire(t *testing.T) {
 	t.Run("exceeds the lease's last number even above the clock", func(t *testing.T) {
 		t.Parallel()
 		require.NoError(t, f.exec(t.Context(), f, "INSERT INTO fence.leases VALUES ($1, 900000000000000, '', '-infinity')", t.Name()))
-		require.Equal(t, int64(900_000_000_000_001), f.granted(t, f, t.Name(), "a", time.Minute))
+		n := f.granted(t, f, t.Name(), "a", time.Minute)
+		require.Contains(t, []int64{900_000_000_000_001, 900_000_000_000_002}, n, "or the next one, where the server was slow: one is burnt")
 	})
 	t.Run("lets one of many in", func(t *testing.T) {
 		t.Parallel()

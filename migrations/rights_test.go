@@ -37,21 +37,25 @@ func TestRoleOfTheApplication(t *testing.T) {
 		"SELECT fence.acquire('account/42', 'a', '1 minute')",
 		"SELECT fence.renew('account/42', 'a', '1 minute')",
 		"SELECT fence.release('account/42', 'a')",
+		"SELECT fence.ask('account/42', 'a', '1 minute', true), fence.ask('account/42', 'b', '1 minute', true, 0, 0, '1 s'), fence.leave('account/42', 'a')",
+		"SELECT fence.renew_all('{account/42}', '{b}', '{1000000}'), fence.raise('account/42', 1)",
 	} {
 		require.NoError(t, f.exec(ctx, conn, may), may)
 	}
 	for _, mayNot := range []string{
 		"SELECT * FROM fence.marks", "INSERT INTO fence.marks VALUES ('x', 1, 'a')", "UPDATE fence.marks SET number = 1", "DELETE FROM fence.marks", "TRUNCATE fence.marks",
-		"SELECT * FROM fence.leases", "INSERT INTO fence.leases VALUES ('x', 1, 'a', now())", "UPDATE fence.leases SET number = 1", "DELETE FROM fence.leases",
+		"SELECT * FROM fence.leases", "INSERT INTO fence.leases VALUES ('x', 1, 'a', now())", "UPDATE fence.leases SET number = 1", "DELETE FROM fence.leases", "SELECT * FROM fence.waiters",
 		"SELECT nextval('fence.numbers')", "SELECT setval('fence.numbers', 1)", "ALTER SEQUENCE fence.numbers CACHE 10",
-		"SELECT fence.admit_slow('x', 5, 'a', 0)", "SELECT fence.lock_lease('account/42')", "SELECT fence.draw_number(1)",
+		"SELECT fence.admit_slow('x', 5, 'a', 0)", "SELECT fence.lock_lease('account/42')", "SELECT fence.give('x', 'a', '1 s', 1, false, false)", "SELECT fence.claim('x', 'a', 1)",
+		"SELECT fence.enter('x', 'a', '1 s', false, 0, 0, '1 s', now())", "SELECT fence.release_slow('x', 'a')", "SELECT fence.head_of('x', 'a')",
 		"SELECT fence.lock_alone('x', 0)", "SELECT fence.remember('x')", "SELECT fence.commit_durably()", "SELECT fence.next_number(1)",
 		"CREATE FUNCTION fence.mine() RETURNS void LANGUAGE sql AS ''",
 	} {
 		require.Equal(t, "42501", code(f.exec(ctx, conn, mayNot)), mayNot)
 	}
-	require.Equal(t, "acquire add_mark_columns admit bypass check_row evict lock_key mark_number mint number_at observe "+
-		"protect protect_check protect_expression protect_triggers protected refusing release renew unprotect version", get[string](t, f, conn,
+	require.Equal(t, "acquire add_mark_columns admit advisory_acquire advisory_draw advisory_key advisory_queue advisory_raise advisory_release advisory_renew advisory_wait "+
+		"ask bypass check_row evict leave lock_key mark_number micros mint number_at observe "+
+		"protect protect_check protect_expression protect_triggers protected raise refusing release renew renew_all unprotect version", get[string](t, f, conn,
 		"SELECT string_agg(proname, ' ' ORDER BY proname) FROM pg_proc WHERE pronamespace = $1::text::regnamespace AND has_function_privilege(oid, 'EXECUTE')", f.schema))
 	refused(t, f.admit(ctx, conn, "account/42", 6, "b"), "ZF001", get[string](t, f, f, "SELECT number || ' ' || holder FROM fence.marks"))
 }

@@ -49,22 +49,23 @@ func (s schema) literal() string {
 	return quoted
 }
 
-// tag returns a dollar quote that does not occur in the name: the name stands
-// inside function bodies.
-func (s schema) tag() string {
-	tag := "$fencepost$"
+// tag returns a dollar quote, $word$ or one like it, that does not occur in the
+// name: the name stands inside function bodies, and in constants within them.
+func (s schema) tag(word string) string {
+	tag := "$" + word + "$"
 	for i := 1; strings.Contains(string(s), tag); i++ {
-		tag = fmt.Sprintf("$fencepost%d$", i)
+		tag = fmt.Sprintf("$%s%d$", word, i)
 	}
 	return tag
 }
 
 // put returns the text of a migration with the name where "fencepost" stands.
-// The files write it in these three forms, and nowhere else.
+// The files write it in these forms, and nowhere else.
 func (s schema) put(text string) string {
 	return strings.NewReplacer(
 		`"fencepost"`, s.ident(),
 		`'fencepost'`, s.literal(),
-		`$fencepost$`, s.tag(),
+		`$fencepost$`, s.tag("fencepost"),
+		`$numbers$`, s.tag("numbers"),
 	).Replace(text)
 }

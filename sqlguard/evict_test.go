@@ -150,7 +150,7 @@ func TestPausedRaiserIsEvicted(t *testing.T) {
 				t.Parallel()
 				e := newEnv(t)
 				if mutate {
-					e.mutate("lock_number", "pg_try_advisory_xact_lock_shared(", "0 = abs(")
+					e.mutate("lock_number", "pg_catalog.pg_try_advisory_xact_lock_shared(", "0 OPERATOR(pg_catalog.=) abs(")
 				}
 				unbounded := e.with(func(g *sqlguard.Guard) { g.Idle = -1 })
 				raises := map[string]func(ctx context.Context, tx pgx.Tx) error{

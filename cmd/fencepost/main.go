@@ -6,17 +6,22 @@
 //	fencepost migrate up|down|status|check|print      the tables and functions
 //	fencepost marks list|show|prune|reset             what has been admitted
 //	fencepost proxy                                   a guard in front of a service
+//	fencepost doctor                                  what servers' settings can lose
+//	fencepost run NAME -- command                     a program under a lock
 //
 // Each has a --help.
 //
 // # Exit status
 //
 //	0    done, or yes: the guard accepted nothing stale, and without it updates
-//	     were lost; the database has everything; the resource has a mark
+//	     were lost; the database has everything; the resource has a mark; no
+//	     check of a server failed
 //	1    no: one of these is not so, and what was printed says which
 //	2    nothing is known: bad flags, a server that does not answer, a run that
 //	     broke, a confirmation that was not given
 //	130  interrupted (128 and the signal's number); everything has been removed
+//
+// That of fencepost run is the program's own, or one of those in docs/run.md.
 package main
 
 import (
@@ -38,7 +43,11 @@ type cli struct {
 	Migrate  migrateCmd  `cmd:"" help:"Put Fencepost's tables and functions into a PostgreSQL database."`
 	Marks    marksCmd    `cmd:"" help:"See the marks of a PostgreSQL database, prune them, lower one that is poisoned."`
 	Proxy    proxyCmd    `cmd:"" help:"Stand before a service that cannot compare tokens itself, and refuse stale requests."`
+	Doctor   doctorCmd   `cmd:"" help:"Find the settings of a Redis or PostgreSQL that let numbers fall or locks vanish."`
+	Run      runCmd      `cmd:"" help:"Run a program while holding a lock: a cron job on three machines runs on one."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
+	Gate     gateCmd     `cmd:"" hidden:"" help:"Becomes the program of a run; started by it."`
+	Minder   minderCmd   `cmd:"" hidden:"" help:"Kills the program of a run that cannot; started by it."`
 	Writer   writerCmd   `cmd:"" hidden:"" help:"One writer of a simulation; started by it."`
 }
 
@@ -66,9 +75,19 @@ func run(args []string, std streams) int {
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
-		return status(fmt.Errorf("%w (see %s --help)", err, asked(err)), std.err)
+		return status(unparsed(err), std.err)
 	}
 	return status(command.Run(), std.err)
+}
+
+// unparsed says where to look. The status of a run is its program's otherwise.
+func unparsed(err error) error {
+	command := asked(err)
+	err = fmt.Errorf("%w (see %s --help)", err, command)
+	if command == "fencepost run" {
+		return &ranError{status: statusFailed, err: err}
+	}
+	return err
 }
 
 // asked is the command that the arguments have named, as far as they did.
@@ -91,11 +110,14 @@ var errNo = errors.New("the answer is no")
 // status says on one line what went wrong.
 func status(err error, out io.Writer) int {
 	var stopped *interruptedError
+	var ran *ranError
 	switch {
 	case err == nil:
 		return 0
 	case errors.Is(err, errNo):
 		return 1
+	case errors.As(err, &ran):
+		return ran.tell(out)
 	}
 	fmt.Fprintln(out, "fencepost:", oneLine(err))
 	if errors.As(err, &stopped) {

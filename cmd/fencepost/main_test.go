@@ -59,7 +59,7 @@ func TestStatusOfWhatCannotBeRun(t *testing.T) {
 		args string
 		text string
 	}{
-		"no command":            {"", `expected one of "simulate", "migrate", "marks", "proxy", "version"`},
+		"no command":            {"", `expected one of "simulate", "migrate", "marks", "proxy", `},
 		"an unknown command":    {"simulat", "unexpected argument simulat"},
 		"an unknown flag":       {"simulate --bad", "unknown flag --bad"},
 		"no number":             {"simulate --rounds ten", "--rounds"},

@@ -44,7 +44,7 @@ func TestMigratePrint(t *testing.T) {
 	done := execute(t, "migrate", "status", "--postgres", server)
 	require.Empty(t, done.err)
 	require.Equal(t, `wrong: the tables of schema "fencepost" are not those of migrate up: there is no table fencepost_migrations, `+
-		"and version() says 13: keep to the tool that made them, and to migrate check\n", done.out)
+		"and version() says 16: keep to the tool that made them, and to migrate check\n", done.out)
 }
 
 func without(done finished) finished {

@@ -56,7 +56,7 @@ func TestMigrate(t *testing.T) {
 	run(1, absent, "check")
 	run(0, "nothing to remove: no migration was applied in schema \"fencepost\"\n", "down", "--confirm", "fencepost")
 	run(0, each(names, "", " is there"), "up")
-	run(0, "nothing to do, at version 13\n", "up")
+	run(0, "nothing to do, at version 16\n", "up")
 	run(0, "", "up", "--json")
 	run(0, "", "check")
 
@@ -79,7 +79,7 @@ func TestMigrate(t *testing.T) {
 	run(1, `{"finding":"`+cache+`"}`+"\n", "check", "--json")
 
 	run(0, each(reversed(names), "", " is gone"), "down", "--confirm", "fencepost")
-	run(1, missing+"wrong: schema \"fencepost\" is at version 0, and this program needs 13: apply the migrations, with fencepost migrate up or whatever applied the others\n", "status")
+	run(1, missing+"wrong: schema \"fencepost\" is at version 0, and this program needs 16: apply the migrations, with fencepost migrate up or whatever applied the others\n", "status")
 }
 
 func TestMigrateAsJSON(t *testing.T) {
@@ -163,7 +163,7 @@ func TestMigrateStatusNamesTheVersionThatIsThere(t *testing.T) {
 	done = execute(t, "migrate", "status", "--postgres", server)
 	require.Equal(t, 1, done.status)
 	require.Contains(t, done.out, "missing              00005_evict.sql\n")
-	require.Contains(t, done.out, `wrong: schema "fencepost" is at version 4, and this program needs 13: `)
+	require.Contains(t, done.out, `wrong: schema "fencepost" is at version 4, and this program needs 16: `)
 }
 
 func TestMigrateDownLeavesProtectedTables(t *testing.T) {

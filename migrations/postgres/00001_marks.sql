@@ -19,17 +19,25 @@ END
 $fencepost$;
 -- +goose StatementEnd
 
+-- Domains check what is assigned. A CHECK of a table is read from the catalog and prepared anew by each UPDATE, whatever
+-- it changes, which cost a quarter of a raised mark.
+-- +goose StatementBegin
+CREATE DOMAIN "fencepost".name AS text COLLATE "C"
+  CHECK (octet_length(VALUE) BETWEEN 1 AND 200 AND VALUE !~ '[[:cntrl:]]');
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE DOMAIN "fencepost".number AS bigint
+  CHECK (VALUE BETWEEN 1 AND 999999999999999);
+-- +goose StatementEnd
+
 -- The highest token admitted for each resource, never kept together with the data: a mark that is forgotten admits the
 -- stale again. Only prune deletes rows, and raises the floor for them; only reset lowers one. Never UNLOGGED. Names are
 -- compared byte by byte. Half of each page is left free, so that a raise stays on its page and leaves the index alone.
 -- +goose StatementBegin
 CREATE TABLE "fencepost".marks (
-  resource text COLLATE "C" PRIMARY KEY
-    CHECK (octet_length(resource) BETWEEN 1 AND 200 AND resource !~ '[[:cntrl:]]'),
-  number bigint NOT NULL
-    CHECK (number BETWEEN 1 AND 999999999999999),
-  holder text COLLATE "C" NOT NULL
-    CHECK (octet_length(holder) BETWEEN 1 AND 200 AND holder !~ '[[:cntrl:]]')
+  resource "fencepost".name PRIMARY KEY,
+  number "fencepost".number NOT NULL,
+  holder "fencepost".name NOT NULL
 ) WITH (fillfactor = 50);
 -- +goose StatementEnd
 
@@ -71,6 +79,8 @@ BEGIN
   DROP FUNCTION "fencepost".lock_key(text);
   DROP TABLE "fencepost".floor;
   DROP TABLE "fencepost".marks;
+  DROP DOMAIN "fencepost".number;
+  DROP DOMAIN "fencepost".name;
 END
 $fencepost$;
 -- +goose StatementEnd

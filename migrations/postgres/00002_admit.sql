@@ -44,7 +44,8 @@ $fencepost$;
 -- before the 50 of the number.
 -- +goose StatementBegin
 CREATE FUNCTION "fencepost".lock_number(r text, n bigint) RETURNS boolean LANGUAGE sql AS $fencepost$
-  SELECT pg_try_advisory_xact_lock_shared(("fencepost".lock_key(r) & 16383) << 50 | n)
+  SELECT pg_catalog.pg_try_advisory_xact_lock_shared(
+    (("fencepost".lock_key(r) OPERATOR(pg_catalog.&) 16383) OPERATOR(pg_catalog.<<) 50) OPERATOR(pg_catalog.|) n)
 $fencepost$;
 -- +goose StatementEnd
 

@@ -12,6 +12,9 @@ BEGIN
   IF (r <> '' AND h <> '' AND ttl > interval '0') IS NOT TRUE THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'fencepost: renew needs a resource, a holder, and a ttl above 0';
   END IF;
+  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    PERFORM "fencepost".refuse_snapshot();
+  END IF;
   PERFORM "fencepost".commit_durably();
   -- Lock first, look at the clock then. An UPDATE alone looks before it waits for the row, and not again where the row
   -- was only locked: it would renew what ended meanwhile, until a time that is past.

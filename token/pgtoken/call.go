@@ -2,7 +2,6 @@ package pgtoken
 
 import (
 	"context"
-	_ "embed" // the statements
 	"errors"
 	"fmt"
 	"strings"
@@ -14,19 +13,12 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-var (
-	//go:embed acquire.sql
-	acquireSQL string
-	//go:embed renew.sql
-	renewSQL string
-	//go:embed release.sql
-	releaseSQL string
-)
-
 const (
 	defaultSchema = "fencepost"
-	// exhausted is the SQLSTATE of package migrations for it.
-	exhausted = "ZF005"
+
+	codeExhausted         = "ZF005" // package migrations'
+	codeSequenceExhausted = "2200H"
+
 	// goodbye bounds the rollback of what has failed already.
 	goodbye = 5 * time.Second
 )
@@ -48,15 +40,26 @@ func (i *Issuer) call(ctx context.Context, sql string, args []any, row ...any) e
 	b.BeginTx(own)
 	b.Queue(i.inSchema(sql), args...)
 	b.Queue("commit")
-	err := read(ctx, i.DB.SendBatch(ctx, b), row)
-	var server *pgconn.PgError
-	if errors.As(err, &server) && server.Code == exhausted {
+	return explained(ctx, read(ctx, i.DB.SendBatch(ctx, b), row))
+}
+
+func explained(ctx context.Context, err error) error {
+	if code := sqlState(err); code == codeExhausted || code == codeSequenceExhausted {
 		return fmt.Errorf("%w: %w", token.ErrExhausted, err)
 	}
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return fmt.Errorf("%w (%w)", cause, err)
 	}
 	return err
+}
+
+// sqlState is that of err, or empty.
+func sqlState(err error) string {
+	var server *pgconn.PgError
+	if errors.As(err, &server) {
+		return server.Code
+	}
+	return ""
 }
 
 func read(ctx context.Context, br pgx.BatchResults, row []any) error {

@@ -2,6 +2,7 @@ package pgtoken_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -16,7 +17,7 @@ func TestIssuer(t *testing.T) {
 	t.Parallel()
 	tokentest.TestIssuer(t, func(t *testing.T) token.Issuer {
 		pool, schema := testenv.Postgres(t)
-		return &pgtoken.Issuer{DB: pool, Schema: schema}
+		return closed(t, &pgtoken.Issuer{DB: pool, Schema: schema})
 	})
 }
 
@@ -27,6 +28,22 @@ func TestIssuerBySimpleProtocol(t *testing.T) {
 		pool := connect(t, func(config *pgxpool.Config) {
 			config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 		})
-		return &pgtoken.Issuer{DB: pool, Schema: schema}
+		return closed(t, &pgtoken.Issuer{DB: pool, Schema: schema})
+	})
+}
+
+func TestIssuerThatClaims(t *testing.T) {
+	t.Parallel()
+	tokentest.TestIssuer(t, func(t *testing.T) token.Issuer {
+		pool, schema := testenv.Postgres(t)
+		return closed(t, &pgtoken.Issuer{DB: pool, Schema: schema, Claims: true})
+	})
+}
+
+func TestIssuerThatPolls(t *testing.T) {
+	t.Parallel()
+	tokentest.TestIssuer(t, func(t *testing.T) token.Issuer {
+		pool, schema := testenv.Postgres(t)
+		return &pgtoken.Issuer{DB: pool, Schema: schema, Poll: 10 * time.Millisecond}
 	})
 }

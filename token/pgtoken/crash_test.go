@@ -45,6 +45,37 @@ func TestNumbersSurviveACrash(t *testing.T) {
 	}
 }
 
+// hazard P3
+func TestHandedOverNumbersSurviveACrash(t *testing.T) {
+	t.Parallel()
+	spare := testenv.SparePostgres(t)
+	db, err := sql.Open("pgx", spare.URL())
+	require.NoError(t, err)
+	require.NoError(t, migrations.Up(t.Context(), db))
+	require.NoError(t, db.Close())
+	for round := range 3 {
+		name := fmt.Sprintf("account/%d", round)
+		sure := session(t, spare.URL(), "on")
+		exec(t, sure, "INSERT INTO fencepost.leases VALUES ($1, $2, '', '-infinity')", name, clock()+360_000_000)
+		hasty := session(t, spare.URL(), "off")
+		iss := &pgtoken.Issuer{DB: hasty}
+		first, err := iss.Acquire(t.Context(), name, "first", long)
+		require.NoError(t, err)
+		enter := "SELECT fencepost.ask($1, 'before', '1 h', false, 0, 0, '1 h')" // one that polls
+		require.Contains(t, query[string](t, sure, enter, name), " first")
+		require.NoError(t, iss.Release(t.Context(), first.Token))
+		handed := token.Token{Resource: name, Holder: "before", Number: query[int64](t, sure, "SELECT number FROM fencepost.leases WHERE resource = $1", name)}
+		// The twin: a release that hands nothing over may be forgotten.
+		exec(t, sure, "INSERT INTO fencepost.leases VALUES ($1, 1, 'a', 'infinity')", name+" twin")
+		require.NoError(t, iss.Release(t.Context(), token.Token{Resource: name + " twin", Number: 1, Holder: "a"}))
+		spare.Crash()
+
+		after := session(t, spare.URL(), "off")
+		remembers(t, &pgtoken.Issuer{DB: after}, handed)
+		require.Equal(t, "a", query[string](t, after, "SELECT holder FROM fencepost.leases WHERE resource = $1", name+" twin"))
+	}
+}
+
 func remembers(t *testing.T, iss *pgtoken.Issuer, tok token.Token) {
 	t.Helper()
 	_, err := iss.Acquire(t.Context(), tok.Resource, "after", long)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fencepost/fencepost/internal/testenv"
 	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/pgtoken"
 )
 
 const resource = "account/42"
@@ -28,6 +29,13 @@ func connect(t *testing.T, set func(*pgxpool.Config)) *pgxpool.Pool {
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	return pool
+}
+
+// closed closes iss at the end of the test.
+func closed(t *testing.T, iss *pgtoken.Issuer) *pgtoken.Issuer {
+	t.Helper()
+	t.Cleanup(func() { require.NoError(t, iss.Close()) })
+	return iss
 }
 
 func one(config *pgxpool.Config) { config.MaxConns = 1 }
@@ -114,3 +122,45 @@ func start(t *testing.T, iss token.Issuer, holder string, ttl time.Duration) <-c
 
 // clock is the floor of all numbers now.
 func clock() int64 { return time.Now().UnixMicro() / 10 }
+
+// wait is start for Wait.
+func wait(ctx context.Context, iss token.Waiter, holder string, ttl time.Duration) <-chan answer {
+	answers := make(chan answer, 1)
+	go func() {
+		grant, err := iss.Wait(ctx, resource, holder, ttl)
+		answers <- answer{grant, err}
+	}()
+	return answers
+}
+
+// given is what a Wait was granted.
+func given(t *testing.T, answers <-chan answer) token.Token {
+	t.Helper()
+	a := <-answers
+	require.NoError(t, a.err)
+	return a.grant.Token
+}
+
+// awaitLine returns when n stand in line for resource, as sql counts them.
+func awaitLine(t *testing.T, pool *pgxpool.Pool, schema string, n int, where string) {
+	t.Helper()
+	count := "SELECT count(*) FROM " + in(schema, "waiters") + " WHERE resource = $1 AND " + where
+	require.Eventually(t, func() bool { return query[int](t, pool, count, resource) == n }, time.Minute, time.Millisecond)
+}
+
+// notified are those who are told when it is their turn.
+const notified = "inbox <> 0"
+
+// brief is a context that ends soon.
+func brief(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func refused(t *testing.T, iss token.Issuer, holder string) error {
+	t.Helper()
+	_, err := iss.Acquire(t.Context(), resource, holder, long)
+	return err
+}

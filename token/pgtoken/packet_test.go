@@ -28,16 +28,7 @@ func TestEveryModeInOnePacketACall(t *testing.T) {
 	} {
 		t.Run(mode.String(), func(t *testing.T) {
 			var sent atomic.Int64
-			pool := connect(t, func(config *pgxpool.Config) {
-				one(config)
-				config.ConnConfig.DefaultQueryExecMode = mode
-				dial := config.ConnConfig.DialFunc
-				config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-					conn, err := dial(ctx, network, addr)
-					return countingConn{conn, &sent}, err
-				}
-			})
-			iss := &pgtoken.Issuer{DB: pool, Schema: schema}
+			iss := closed(t, &pgtoken.Issuer{DB: counting(t, mode, &sent), Schema: schema})
 			everyVerb(t, iss, func(_ string, call func()) { call() }) // prepares
 			everyVerb(t, iss, func(verb string, call func()) {
 				before := sent.Load()
@@ -46,6 +37,20 @@ func TestEveryModeInOnePacketACall(t *testing.T) {
 			})
 		})
 	}
+}
+
+// counting is a pool of one connection that counts its packets.
+func counting(t *testing.T, mode pgx.QueryExecMode, sent *atomic.Int64) *pgxpool.Pool {
+	t.Helper()
+	return connect(t, func(config *pgxpool.Config) {
+		one(config)
+		config.ConnConfig.DefaultQueryExecMode = mode
+		dial := config.ConnConfig.DialFunc
+		config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := dial(ctx, network, addr)
+			return countingConn{conn, sent}, err
+		}
+	})
 }
 
 func everyVerb(t *testing.T, iss *pgtoken.Issuer, do func(verb string, call func())) {
@@ -60,6 +65,11 @@ func everyVerb(t *testing.T, iss *pgtoken.Issuer, do func(verb string, call func
 		_, err := iss.Renew(t.Context(), tok, long)
 		require.NoError(t, err)
 	})
+	do("wait", func() {
+		_, err := iss.Wait(t.Context(), resource, "a", long)
+		require.NoError(t, err)
+	})
+	do("raise", func() { require.ErrorIs(t, iss.Raise(t.Context(), resource, 1), token.ErrLost) })
 	do("release", func() { require.NoError(t, iss.Release(t.Context(), tok)) })
 	do("lost", func() { require.ErrorIs(t, iss.Release(t.Context(), tok), token.ErrLost) })
 }

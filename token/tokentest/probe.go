@@ -32,6 +32,7 @@ type probe struct {
 	iss      token.Issuer
 	resource string
 	served   chan *waiting // who stood in line and has an answer, in this order
+	asked    *[]*waiting   // who went to stand in line, in this order
 	settle   time.Duration // what it takes to get there
 }
 
@@ -51,7 +52,7 @@ func newProbe(ctx context.Context, iss token.Issuer) *probe {
 // at is the same probe on another resource.
 func (p *probe) at(resource string) *probe {
 	at := *p
-	at.resource, at.served = resource, make(chan *waiting, places)
+	at.resource, at.served, at.asked = resource, make(chan *waiting, places), new([]*waiting)
 	return &at
 }
 

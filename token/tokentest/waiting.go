@@ -3,6 +3,7 @@ package tokentest
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/fencepost/fencepost/token"
@@ -26,6 +27,7 @@ func (p *probe) waits(holder string, ttl time.Duration) *waiting {
 	}
 	ctx, cancel := context.WithCancelCause(p.ctx)
 	w.leave = cancel
+	*p.asked = append(*p.asked, w)
 	p.line.Go(func() {
 		w.grant, w.err = p.wait(ctx, holder, ttl)
 		p.served <- w
@@ -54,16 +56,35 @@ func (p *probe) handed(w *waiting) token.Grant {
 	return w.grant
 }
 
-// returned waits until the Wait has an answer.
+// returned waits until the Wait has an answer. Who is overtaken by somebody that
+// asked later may not have been in line yet.
 func (p *probe) returned(w *waiting) {
-	if p.err != nil {
-		return
+	for start := time.Now(); p.err == nil; {
+		select {
+		case <-w.done:
+			return
+		case <-time.After(leastSettle):
+		}
+		if other := p.overtaker(w); other != nil {
+			p.suspectf("%q was served before %q, who had asked before", other.holder, w.holder)
+		} else if time.Since(start) > patience {
+			p.failf("Wait by %q has no answer after %s", w.holder, patience)
+		}
 	}
-	select {
-	case <-w.done:
-	case <-time.After(patience):
-		p.failf("Wait by %q has no answer after %s", w.holder, patience)
+}
+
+// overtaker is somebody who asked later than w and was granted the resource, or nil.
+func (p *probe) overtaker(w *waiting) *waiting {
+	for _, other := range (*p.asked)[slices.Index(*p.asked, w)+1:] {
+		select {
+		case <-other.done:
+			if other.err == nil {
+				return other
+			}
+		default:
+		}
 	}
+	return nil
 }
 
 // first waits until somebody of those who stay in line has an answer.

@@ -4,7 +4,7 @@
 -- no right on the table of versions for that. Each later file replaces it by its own number.
 -- +goose StatementBegin
 CREATE FUNCTION "fencepost".version() RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE AS $fencepost$
-  SELECT 13
+  SELECT 16
 $fencepost$;
 -- +goose StatementEnd
 

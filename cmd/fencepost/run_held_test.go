@@ -1,0 +1,112 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestRunOfALockThatIsHeld(t *testing.T) {
+	t.Parallel()
+	for name, lock := range runLocks(t) {
+		grant, err := lock.Acquire(t.Context(), "job", "somebody", time.Hour)
+		require.NoError(t, err)
+		for rule, c := range map[string]struct {
+			flags  []string
+			status int
+			says   string
+		}{
+			"ends at once, and says nothing":     {nil, 75, ""},
+			"ends with the status it was told":   {[]string{"--held-status", "0"}, 0, ""},
+			"says who holds it, where it is to":  {[]string{"-v"}, 75, `"somebody"`},
+			"ends when it has waited for enough": {[]string{"--wait", "100ms"}, 75, ""},
+		} {
+			t.Run(name+" "+rule, func(t *testing.T) {
+				t.Parallel()
+				r := startRun(t, lock, c.flags, grant.Token.Resource, "echo", "ran")
+				require.Equal(t, c.status, r.status(), r.errs.String())
+				require.Empty(t, r.out.String())
+				require.Contains(t, r.errs.String(), c.says)
+				require.Equal(t, c.says == "", r.errs.String() == "", r.errs.String())
+			})
+		}
+	}
+}
+
+func TestRunWaitsForTheLock(t *testing.T) {
+	t.Parallel()
+	for name, lock := range runLocks(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			holder := startRun(t, lock, nil, "job", "sh", "-c", "echo one; sleep 1000")
+			holder.line(1)
+			waiter := startRun(t, lock, []string{"--wait", "1h"}, "job", "echo", "two")
+			require.Never(t, func() bool { return waiter.out.String() != "" }, 100*time.Millisecond, 10*time.Millisecond)
+			holder.signal(syscall.SIGTERM)
+			require.Equal(t, 143, holder.status())
+			require.Zero(t, waiter.status(), waiter.errs.String())
+			require.Equal(t, "two\n", waiter.out.String())
+		})
+	}
+}
+
+func TestRunThatIsInterruptedWhileItWaits(t *testing.T) {
+	t.Parallel()
+	for name, lock := range runLocks(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			grant, err := lock.Acquire(t.Context(), "job", "somebody", time.Hour)
+			require.NoError(t, err)
+			r := startRun(t, lock, []string{"-v", "--wait", "1h"}, "job", "echo", "ran")
+			require.Eventually(t, func() bool { return strings.Contains(r.errs.String(), "waiting") }, eventually, time.Millisecond)
+			time.Sleep(100 * time.Millisecond) // in the middle of whatever it does then
+			r.signal(syscall.SIGINT)
+			require.Equal(t, 130, r.status(), r.errs.String())
+			require.Empty(t, r.out.String())
+			require.NoError(t, lock.Release(t.Context(), grant.Token))
+			require.Zero(t, lock.execute(t, "job", "true").status, "nobody is left who waits")
+		})
+	}
+}
+
+// The clocks of three machines differ: two start a tick together, and one when
+// the work has been done.
+func TestRunOncePerTick(t *testing.T) {
+	t.Parallel()
+	tick := func(t *testing.T, lock runLock, flags ...string) (lines int) {
+		file := filepath.Join(t.TempDir(), "ran")
+		first := startRun(t, lock, flags, "tick", "sh", "-c", "echo >>"+file)
+		second := startRun(t, lock, flags, "tick", "sh", "-c", "echo >>"+file)
+		first.status()
+		second.status()
+		startRun(t, lock, flags, "tick", "sh", "-c", "echo >>"+file).status()
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		return strings.Count(string(text), "\n")
+	}
+	for name, lock := range runLocks(t) {
+		t.Run(name+" with --at-least", func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, 1, tick(t, lock, "--at-least", "1h"))
+		})
+	}
+	for name, lock := range runLocks(t) {
+		t.Run(name+" without it runs again", func(t *testing.T) {
+			t.Parallel()
+			require.Greater(t, tick(t, lock), 1)
+		})
+	}
+	t.Run("the next tick runs", func(t *testing.T) {
+		t.Parallel()
+		lock := runLocks(t)["redis"]
+		require.Equal(t, 0, startRun(t, lock, []string{"--at-least", "300ms"}, "tick", "true").status())
+		require.Eventually(t, func() bool {
+			return lock.execute(t, "tick", "true").status == 0
+		}, eventually, time.Millisecond)
+	})
+}

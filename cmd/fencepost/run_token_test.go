@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/token"
+)
+
+func TestRunGivesTheTokenToTheProgram(t *testing.T) {
+	t.Parallel()
+	for name, lock := range runLocks(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var before token.Token
+			for range 2 {
+				done := lock.execute(t, "job/ä", "sh", "-c",
+					`printf '%s\n' "$FENCING_TOKEN" "$FENCING_RESOURCE" "$FENCING_NUMBER" "$FENCING_HOLDER"`)
+				require.Zero(t, done.status, done.err)
+				lines := strings.Split(done.out, "\n")
+				toks, err := httpguard.Parse(lines[:1])
+				require.NoError(t, err)
+				require.Len(t, toks, 1)
+				require.Equal(t, []string{"job/ä", strconv.FormatInt(toks[0].Number, 10), toks[0].Holder, ""}, lines[1:])
+				require.Greater(t, toks[0].Number, before.Number)
+				require.NotEqual(t, toks[0].Holder, before.Holder)
+				before = toks[0]
+			}
+		})
+	}
+}
+
+// What docs/run.md has for SQL.
+func TestRunsTokenIsAdmittedByItsParts(t *testing.T) {
+	t.Parallel()
+	pool, schema := testenv.Postgres(t)
+	lock := runLocks(t)["redis"]
+	admit := func() func() error {
+		done := lock.execute(t, "job/report", "sh", "-c", `echo "$FENCING_RESOURCE $FENCING_NUMBER $FENCING_HOLDER"`)
+		require.Zero(t, done.status, done.err)
+		parts := strings.Fields(done.out)
+		return func() error {
+			_, err := pool.Exec(t.Context(), fmt.Sprintf("SELECT %s.admit('%s', %s, '%s')", schema, parts[0], parts[1], parts[2]))
+			return err
+		}
+	}
+	older, newer := admit(), admit()
+	require.NoError(t, older())
+	require.NoError(t, newer())
+	require.ErrorContains(t, older(), "ZF001")
+}
+
+// The lock and the marks are in one database: a program that begins is the
+// writer at once, whatever an older one means to write before its first write.
+func TestRunClaimsInPostgres(t *testing.T) {
+	t.Parallel()
+	pool, schema := testenv.Postgres(t)
+	lock := runLock{flags: []string{"--postgres", testenv.PostgresURL(t), "--schema", schema}}
+	var toks [2]token.Token
+	for n := range toks {
+		done := lock.execute(t, "job", "sh", "-c", `echo "$FENCING_TOKEN"`)
+		require.NoError(t, toks[n].UnmarshalText([]byte(strings.TrimSpace(done.out))), done.err)
+	}
+	fence := &sqlguard.Guard{DB: pool, Schema: schema}
+	require.ErrorIs(t, fence.Admit(t.Context(), toks[0]), guard.ErrStale)
+	require.NoError(t, fence.Admit(t.Context(), toks[1]))
+}

@@ -1,0 +1,54 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/examples/leader"
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/token"
+)
+
+const role = "leader/billing"
+
+func TestThereIsAlwaysALeaderAndNeverTwo(t *testing.T) {
+	t.Parallel()
+	issuer := redisIssuer(t)
+	terms := stand(t, issuer, 3)
+	before := next(t, terms)
+	for _, end := range []error{nil, errors.New("broken"), nil} {
+		requireNone(t, terms)
+		before.resign <- end
+		now := next(t, terms)
+		require.Greater(t, now.tok.Number, before.tok.Number, "the term")
+		before = now
+	}
+}
+
+func TestALeaderWhoseLeaseIsLostIsToldAndStandsAgain(t *testing.T) {
+	t.Parallel()
+	issuer := redisIssuer(t)
+	terms := stand(t, issuer, 1)
+	before := next(t, terms)
+	require.NoError(t, issuer.Release(t.Context(), before.tok), "behind its back")
+	require.ErrorIs(t, <-before.deposed, token.ErrLost)
+	require.Greater(t, next(t, terms).tok.Number, before.tok.Number)
+}
+
+func TestAfter(t *testing.T) {
+	t.Parallel()
+	for next, errs := range map[leader.Next][]error{
+		leader.StandAgain: {
+			&token.LostError{}, errors.Join(errors.New("broken"), &token.LostError{}),
+			&token.HeldError{}, &guard.StaleError{Mark: guard.Mark{Number: 2}},
+		},
+		leader.PauseFirst: {nil, errors.New("broken"), token.ErrUnreleased, guard.ErrUnknown, context.DeadlineExceeded},
+	} {
+		for _, err := range errs {
+			require.Equal(t, next, leader.After(err), "%v", err)
+		}
+	}
+}

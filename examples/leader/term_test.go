@@ -1,0 +1,86 @@
+package leader_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/examples/leader"
+	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/redistoken"
+)
+
+// term is one leader's.
+type term struct {
+	tok     token.Token
+	resign  chan error // ends the term
+	deposed chan error // with the cause
+}
+
+// stand has instances stand for election until the test ends, and returns their
+// terms as they begin.
+func stand(t *testing.T, issuer token.Issuer, instances int) <-chan *term {
+	terms := make(chan *term)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	for range instances {
+		c := &leader.Candidate{
+			Locks: &token.Locker{Issuer: issuer, TTL: time.Second}, Role: role, Pause: time.Millisecond,
+			Lead: func(ctx context.Context) error { return lead(ctx, terms) },
+		}
+		go func() { ended <- c.Run(ctx) }()
+	}
+	t.Cleanup(func() {
+		cancel()
+		for range instances {
+			require.ErrorIs(t, <-ended, context.Canceled)
+		}
+	})
+	return terms
+}
+
+func lead(ctx context.Context, terms chan<- *term) error {
+	tok, err := token.FromContext(ctx, role)
+	if err != nil {
+		return err
+	}
+	now := &term{tok: tok, resign: make(chan error, 1), deposed: make(chan error, 1)}
+	select {
+	case terms <- now:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case err := <-now.resign:
+		return err
+	case <-ctx.Done():
+		now.deposed <- context.Cause(ctx)
+		return context.Cause(ctx)
+	}
+}
+
+func next(t *testing.T, terms <-chan *term) *term {
+	select {
+	case now := <-terms:
+		return now
+	case <-time.After(time.Minute):
+		require.FailNow(t, "nobody leads")
+		return nil
+	}
+}
+
+func requireNone(t *testing.T, terms <-chan *term) {
+	select {
+	case second := <-terms:
+		require.FailNow(t, "two lead", "%v", second.tok)
+	case <-time.After(100 * time.Millisecond):
+	}
+}
+
+func redisIssuer(t *testing.T) token.Issuer {
+	client, prefix := testenv.Redis(t)
+	return &redistoken.Issuer{Client: client, Prefix: prefix}
+}

@@ -1,0 +1,71 @@
+package transfer_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/examples/transfer"
+	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/migrations"
+	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/redistoken"
+)
+
+const ttl = 200 * time.Millisecond
+
+// servers have the accounts 42 to 44, with 100 each.
+type servers struct {
+	*testing.T
+	url    string
+	issuer token.Issuer
+	pool   *pgxpool.Pool
+}
+
+func newServers(t *testing.T) *servers {
+	client, prefix := testenv.Redis(t)
+	s := &servers{T: t, url: testenv.Database(t), issuer: &redistoken.Issuer{Client: client, Prefix: prefix}}
+	s.pool = s.open(nil).pool
+	db := stdlib.OpenDBFromPool(s.pool)
+	defer db.Close()
+	require.NoError(t, migrations.Up(t.Context(), db))
+	_, err := s.pool.Exec(t.Context(), transfer.Schema+"; INSERT INTO accounts VALUES (42, 100), (43, 100), (44, 100)")
+	require.NoError(t, err)
+	return s
+}
+
+// program is an instance of the program.
+type program struct {
+	pool *pgxpool.Pool
+	bank *transfer.Bank
+}
+
+// open starts an instance, which is stopped by sleep, if that is not nil.
+func (s *servers) open(sleep *sleep) program {
+	config, err := pgxpool.ParseConfig(s.url)
+	require.NoError(s, err)
+	issuer := s.issuer
+	if sleep != nil {
+		config.ConnConfig.Tracer, config.PrepareConn = sleep, sleep.lent
+		issuer = sleeper{issuer, sleep}
+	}
+	pool, err := pgxpool.NewWithConfig(s.Context(), config)
+	require.NoError(s, err)
+	s.Cleanup(pool.Close)
+	fence := &sqlguard.Guard{DB: pool, Idle: ttl}
+	return program{pool, &transfer.Bank{Locks: &token.Locker{Issuer: issuer, TTL: ttl, Claim: fence.Admit}, Fence: fence}}
+}
+
+func (s *servers) requireBalances(want ...int64) {
+	s.Helper()
+	rows, err := s.pool.Query(s.Context(), "SELECT balance FROM accounts ORDER BY id")
+	require.NoError(s, err)
+	balances, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	require.NoError(s, err)
+	require.Equal(s, want, balances)
+}

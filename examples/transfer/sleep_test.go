@@ -1,0 +1,64 @@
+package transfer_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/token"
+)
+
+// sleep stops a program once: when it gets its nth connection, or sends a
+// statement. Nothing is renewed then, and meanwhile happens what the test wants.
+type sleep struct {
+	nth       int32
+	statement string
+	meanwhile func()
+
+	connections atomic.Int32
+	asleep      atomic.Bool
+	over        atomic.Bool
+}
+
+func (s *sleep) lent(context.Context, *pgx.Conn) (bool, error) {
+	if s.connections.Add(1) == s.nth {
+		s.stop()
+	}
+	return true, nil
+}
+
+// TraceQueryStart implements [pgx.QueryTracer].
+func (s *sleep) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if s.statement != "" && strings.HasPrefix(data.SQL, s.statement) {
+		s.stop()
+	}
+	return ctx
+}
+
+// TraceQueryEnd implements [pgx.QueryTracer].
+func (s *sleep) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (s *sleep) stop() {
+	if s.over.CompareAndSwap(false, true) {
+		s.asleep.Store(true)
+		s.meanwhile()
+		s.asleep.Store(false)
+	}
+}
+
+// sleeper renews nothing while its program is to be asleep.
+type sleeper struct {
+	token.Issuer
+	sleep *sleep
+}
+
+func (s sleeper) Renew(ctx context.Context, tok token.Token, ttl time.Duration) (time.Time, error) {
+	if s.sleep.asleep.Load() {
+		<-ctx.Done()
+		return time.Time{}, context.Cause(ctx)
+	}
+	return s.Issuer.Renew(ctx, tok, ttl)
+}

@@ -1,0 +1,219 @@
+-- +goose Up
+
+-- The numbers of the resources whose lock is a session's: an advisory lock, which ends with the session that has it, and
+-- not at a time. The row is written under that lock, and stays when it ends, since its number is what the next one must
+-- exceed. holder and ttl are those of the last grant, for whoever is refused. Never UNLOGGED.
+-- +goose StatementBegin
+CREATE TABLE "fencepost".advisory (
+  resource text COLLATE "C" PRIMARY KEY
+    CHECK (octet_length(resource) BETWEEN 1 AND 200 AND resource !~ '[[:cntrl:]]'),
+  number bigint NOT NULL
+    CHECK (number BETWEEN 0 AND 999999999999999),
+  holder text COLLATE "C" NOT NULL
+    CHECK (octet_length(holder) <= 200 AND holder !~ '[[:cntrl:]]'),
+  ttl interval NOT NULL
+) WITH (fillfactor = 50);
+-- +goose StatementEnd
+
+-- The key of a resource's lock, which belongs to a session, so that no rollback gives it back. It is used as a pair of
+-- integers, its halves: such keys never meet those of one bigint, which the locks of marks have (manual: Advisory Lock
+-- Functions).
+-- +goose StatementBegin
+CREATE FUNCTION "fencepost".advisory_key(r text) RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $fencepost$
+  SELECT pg_catalog.hashtextextended(('fencepost' OPERATOR(pg_catalog.||) '/' OPERATOR(pg_catalog.||) r) COLLATE pg_catalog."C", 9652)
+$fencepost$;
+-- +goose StatementEnd
+
+-- Raises unless this session can be trusted with a lock: it must be the client's own, process pid as the server named it
+-- when the client connected, and have no lock of ours, which it would be granted a second time.
+-- +goose StatementBegin
+CREATE FUNCTION "fencepost".advisory_check(r text, h text, ms integer, pid integer) RETURNS void LANGUAGE plpgsql AS $fencepost$
+BEGIN
+  IF (r <> '' AND h <> '' AND ms > 0) IS NOT TRUE THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = 'fencepost: a lock needs a resource, a holder, and a ttl above 0';
+  END IF;
+  IF current_setting('idle_session_timeout', true) IS NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = 'fencepost: advisory locks with a ttl need PostgreSQL 14',
+      HINT = 'A lease row does without.';
+  END IF;
+  IF pid IS DISTINCT FROM pg_backend_pid() THEN
+    RAISE EXCEPTION USING ERRCODE = 'feature_not_supported',
+      MESSAGE = format('fencepost: a pooler is in between: the client was told of process %s, and this is process %s', pid, pg_backend_pid()),
+      HINT = 'A session''s lock needs a connection to the server itself. A lease row does without.';
+  END IF;
+  IF coalesce(current_setting('fencepost.advisory', true), '') <> '' THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'fencepost: this session has a lock already';
+  END IF;
+END
+$fencepost$;
+-- +goose StatementEnd
+
+-- Notes in the session whose lock it has: the note lasts as long as the lock does. Settings go back with a rollback, and
+-- with DISCARD ALL, which gives the lock back too.
+-- +goose StatementBegin
+CREATE FUNCTION "fencepost".advisory_note(r text, h text) RETURNS void LANGUAGE plpgsql AS $fencepost$
+BEGIN
+  PERFORM set_config('fencepost.advisory_idle', current_setting('idle_session_timeout'), false);
+  PERFORM set_config('fencepost.advisory', r || E'\n' || h, false);
+END
+$fencepost$;
+-- +goose StatementEnd
+
+-- Whether this session noted the lock of resource r for holder h. If so, the server ends the session, and with it the
+-- lock, ms milliseconds after the client's last statement.
+-- +goose StatementBegin
+CREATE FUNCTION "fencepost".advisory_renew(r text, h text, ms integer) RETURNS boolean LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fencepost$
+BEGIN
+  IF current_setting('fencepost.advisory', true) IS DISTINCT FROM r || E'\n' || h THEN
+    RETURN false;
+  END IF;
+  PERFORM set_config('idle_session_timeout', ms::pg_catalog.text, false);
+  RETURN true;
+END
+$fencepost$;
+-- +goose StatementEnd
+
+-- Draws the number of the lock that this session has noted, and lets it last for ms milliseconds. The row is written in
+-- the commit that lets the number out, which waits for the disk: no crash brings a number back.
+-- +goose StatementBegin
+CREATE FUNCTION "fencepost".advisory_draw(r text, h text, ms integer) RETURNS bigint LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fencepost$
+DECLARE
+  n bigint;
+  lasts pg_catalog.interval := ms * interval '1 millisecond';
+BEGIN
+  IF NOT "fencepost".advisory_renew(r, h, ms) THEN
+    RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'fencepost: this session does not have the lock';
+  END IF;
+  PERFORM "fencepost".commit_durably();
+  UPDATE "fencepost".advisory a SET number = "fencepost".next_number(a.number), holder = h, ttl = lasts
+   WHERE a.resource = r RETURNING a.number INTO n;
+  IF NOT FOUND THEN  -- a raise may put the row there meanwhile
+    INSERT INTO "fencepost".advisory AS a VALUES (r, "fencepost".next_number(0), h, lasts)
+      ON CONFLICT (resource) DO UPDATE SET number = "fencepost".next_number(a.number), holder = excluded.holder, ttl = excluded.ttl
+      RETURNING a.number INTO n;
+  END IF;
+  RETURN n;
+END
+$fencepost$;
+-- +goose StatementEnd
+
+-- Takes the lock of resource r for holder h and this session, and draws its number, or says to whom it was granted last and
+-- for how long. In the moment of a hand-over that is the one before. Made for a transaction of its own. Where it raises,
+-- the session may have the lock: end it.
+-- +goose StatementBegin
+CREATE FUNCTION "fencepost".advisory_acquire(r text, h text, ms integer, pid integer,
+  OUT granted boolean, OUT number bigint, OUT holder text, OUT ttl interval)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fencepost$
+DECLARE
+  k bigint := "fencepost".advisory_key(r);
+BEGIN
+  PERFORM "fencepost".advisory_check(r, h, ms, pid);
+  granted := pg_try_advisory_lock((k >> 32)::integer, k::bit(32)::integer);
+  IF NOT granted THEN
+    SELECT a.holder, a.ttl INTO holder, ttl FROM "fencepost".advisory a WHERE a.resource = r;
+    RETURN;
+  END IF;
+  PERFORM "fencepost".advisory_note(r, h);
+  number := "fencepost".advisory_draw(r, h, ms);
+  holder := h;
+END
+$fencepost$;
+-- +goose StatementEnd
+
+-- Prepares this transaction for a long wait: how long is the client's business, and the server looks now and then whether
+-- the client is still there. A server that cannot look (on some systems) takes the lock for a dead client, too, whose
+-- session then ends by its ttl. A statement of its own: the clocks of the next one start with these settings.
+-- +goose StatementBegin
+CREATE FUNCTION "fencepost".advisory_queue(r text, h text, ms integer, pid integer) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fencepost$
+BEGIN
+  PERFORM "fencepost".advisory_check(r, h, ms, pid);
+  PERFORM set_config(s.name, '0', true) FROM unnest(ARRAY['statement_timeout', 'lock_timeout', 'transaction_timeout']) s (name)
+    WHERE current_setting(s.name, true) IS NOT NULL;
+  BEGIN
+    PERFORM set_config('client_connection_check_interval', '1s', true);
+  EXCEPTION WHEN invalid_parameter_value THEN
+    NULL;
+  END;
+END
+$fencepost$;
+-- +goose StatementEnd
+
+-- Waits for the lock of resource r, in PostgreSQL's own line, which a try does not pass either. The client has ms milliseconds to draw a number
+-- then, or the session ends.
+-- +goose StatementBegin
+CREATE FUNCTION "fencepost".advisory_wait(r text, h text, ms integer) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fencepost$
+DECLARE
+  k bigint := "fencepost".advisory_key(r);
+BEGIN
+  PERFORM "fencepost".advisory_note(r, h);
+  PERFORM "fencepost".advisory_renew(r, h, ms);
+  PERFORM pg_advisory_lock((k >> 32)::integer, k::bit(32)::integer);
+END
+$fencepost$;
+-- +goose StatementEnd
+
+-- Gives the lock back that this session has noted, and the session its own idle_session_timeout. Where it does not return
+-- true, the session may still have the lock: end it.
+-- +goose StatementBegin
+CREATE FUNCTION "fencepost".advisory_release(r text, h text) RETURNS boolean LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fencepost$
+DECLARE
+  k bigint := "fencepost".advisory_key(r);
+BEGIN
+  IF current_setting('fencepost.advisory', true) IS DISTINCT FROM r || E'\n' || h THEN
+    RETURN false;
+  END IF;
+  PERFORM set_config('idle_session_timeout', current_setting('fencepost.advisory_idle'), false);
+  PERFORM set_config('fencepost.advisory', '', false);
+  RETURN pg_advisory_unlock((k >> 32)::integer, k::bit(32)::integer);
+END
+$fencepost$;
+-- +goose StatementEnd
+
+-- Makes all later numbers of resource r greater than n, where a mark has shown that they were forgotten. It says false, and
+-- changes nothing, where the row has n or more; NULL where n is more than 24 hours ahead of the clock, as only poison is.
+-- +goose StatementBegin
+CREATE FUNCTION "fencepost".advisory_raise(r text, n bigint) RETURNS boolean LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fencepost$
+BEGIN
+  IF n > "fencepost".number_at(clock_timestamp() + interval '24 hours') THEN
+    RETURN NULL;
+  END IF;
+  PERFORM "fencepost".commit_durably();
+  INSERT INTO "fencepost".advisory AS a VALUES (r, n, '', '0')
+    ON CONFLICT (resource) DO UPDATE SET number = n WHERE a.number < n;
+  RETURN FOUND;
+END
+$fencepost$;
+-- +goose StatementEnd
+
+-- Only the functions that run as the owner call these.
+-- +goose StatementBegin
+REVOKE EXECUTE ON FUNCTION
+  "fencepost".advisory_check(text, text, integer, integer),
+  "fencepost".advisory_note(text, text)
+FROM PUBLIC;
+-- +goose StatementEnd
+
+-- +goose Down
+-- +goose StatementBegin
+DO $fencepost$
+BEGIN
+  DROP FUNCTION "fencepost".advisory_raise(text, bigint);
+  DROP FUNCTION "fencepost".advisory_release(text, text);
+  DROP FUNCTION "fencepost".advisory_wait(text, text, integer);
+  DROP FUNCTION "fencepost".advisory_queue(text, text, integer, integer);
+  DROP FUNCTION "fencepost".advisory_acquire(text, text, integer, integer);
+  DROP FUNCTION "fencepost".advisory_draw(text, text, integer);
+  DROP FUNCTION "fencepost".advisory_renew(text, text, integer);
+  DROP FUNCTION "fencepost".advisory_note(text, text);
+  DROP FUNCTION "fencepost".advisory_check(text, text, integer, integer);
+  DROP FUNCTION "fencepost".advisory_key(text);
+  DROP TABLE "fencepost".advisory;
+END
+$fencepost$;
+-- +goose StatementEnd

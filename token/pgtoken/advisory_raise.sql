@@ -1,0 +1,1 @@
+SELECT {schema}.advisory_raise($1, $2)

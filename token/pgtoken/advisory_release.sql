@@ -1,0 +1,1 @@
+SELECT {schema}.advisory_release($1, $2)

@@ -1,0 +1,1 @@
+SELECT {schema}.raise($1, $2)
