@@ -1,0 +1,41 @@
+package redisquorum_test
+
+import (
+	"context"
+	"log"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/redisquorum"
+)
+
+func Example() {
+	ctx := context.Background()
+	issuer := &redisquorum.Issuer{Nodes: map[string]redis.UniversalClient{
+		"a": redis.NewClient(&redis.Options{Addr: "redis-a:6379"}),
+		"b": redis.NewClient(&redis.Options{Addr: "redis-b:6379"}),
+		"c": redis.NewClient(&redis.Options{Addr: "redis-c:6379"}),
+	}}
+	locker := token.Locker{Issuer: issuer, Name: "billing"}
+	err := locker.Hold(ctx, "account/42", func(ctx context.Context) error {
+		tok, err := token.FromContext(ctx, "account/42") // what a guard does with it
+		log.Println(tok)
+		return err
+	})
+	if err != nil {
+		log.Print(err)
+	}
+}
+
+// A program of its own, which an operator runs once, before all others.
+func ExampleIssuer_Bootstrap() {
+	issuer := &redisquorum.Issuer{Nodes: map[string]redis.UniversalClient{
+		"a": redis.NewClient(&redis.Options{Addr: "redis-a:6379"}),
+		"b": redis.NewClient(&redis.Options{Addr: "redis-b:6379"}),
+		"c": redis.NewClient(&redis.Options{Addr: "redis-c:6379"}),
+	}}
+	if err := issuer.Bootstrap(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,61 @@
+package redisquorum_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/redisquorum"
+)
+
+// Those who ask at once can each get a minority, again and again. Here they are
+// told at once and none asks again by itself: one has to get it all the same.
+func TestAVoteThatIsSplitIsDecided(t *testing.T) {
+	t.Parallel()
+	const askers = 3
+	all := servers(t, 3)
+	all.founded(t, time.Minute)
+	var asks [askers]*redisquorum.Issuer
+	for i := range asks {
+		asks[i], _ = all.issuer(t, time.Minute)
+		cycle(t, asks[i], "before")
+	}
+	for round := range 50 {
+		var granted atomic.Int32
+		var done sync.WaitGroup
+		for i, iss := range asks {
+			done.Go(func() {
+				grant, err := iss.Acquire(t.Context(), fmt.Sprintf("split/%d", round), fmt.Sprintf("%d:%d", round, i), time.Minute)
+				if err == nil && grant.Token.Check() == nil {
+					granted.Add(1)
+				}
+			})
+		}
+		done.Wait()
+		require.EqualValues(t, 1, granted.Load(), "round %d", round)
+	}
+}
+
+// split leaves one node to each of three holders, whose programs have gone.
+func TestASplitThatStaysIsRefused(t *testing.T) {
+	t.Parallel()
+	all := servers(t, 3)
+	iss, _ := all.founded(t, time.Minute)
+	for name, node := range all {
+		value := fmt.Sprintf("%019d %s", 1, "gone-"+name)
+		require.NoError(t, node.Client().Set(t.Context(), lockKey, value, time.Minute).Err())
+	}
+	_, err := iss.Acquire(t.Context(), resource, "me", time.Minute)
+	var refused *token.HeldError
+	require.ErrorAs(t, err, &refused)
+	require.Contains(t, refused.Holder, "gone-")
+	require.Positive(t, refused.Remaining)
+	require.NoError(t, all["a"].Client().Del(t.Context(), lockKey).Err())
+	require.NoError(t, all["b"].Client().Del(t.Context(), lockKey).Err())
+	acquire(t, iss, "me", time.Minute)
+}
