@@ -1,11 +1,14 @@
 # Fencepost's commands. `make` alone lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup test containers test-oldest test-newest lint vet-os fuzz simulate rounds experiment bench
+.PHONY: help setup test containers test-oldest test-newest lint vet-os fuzz simulate rounds failures partitions fairness experiment bench
 
 FUZZTIME ?= 60s
 ROUNDS ?= 1000
 RUNS ?= 1
+FAILURES ?= 100
+PARTITIONS ?= 100
+FAIRNESS ?= 60s
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 help: ## list the targets
@@ -50,6 +53,20 @@ rounds: ## stop real writers ROUNDS (1000) times, each way and on each resource:
 		-run '^TestRounds$$' -parallel 8 -count=1 -timeout 60m -v | grep -v '^ *==='
 	@set -o pipefail; FENCEPOST_ROUNDS=$(ROUNDS) go test ./internal/replicas \
 		-count=1 -timeout 60m -v | grep -v '^ *==='
+
+failures: ## kill, cut off and promote the issuers' servers FAILURES (100) times each: what it came to
+	@set -o pipefail; FENCEPOST_FAILURES=$(FAILURES) go test ./internal/failures \
+		-count=1 -timeout 90m -v | grep -v -e '^ *===' -e '^ *--- PASS'
+
+partitions: ## part holders from their issuers PARTITIONS (100) times each: who hears of it in time
+	@set -o pipefail; FENCEPOST_PARTITIONS=$(PARTITIONS) go test ./internal/partition \
+		-count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
+	@set -o pipefail; FENCEPOST_PARTITIONS=$(PARTITIONS) go test -C examples/adopt \
+		-run Partition -count=1 -timeout 60m -v . | grep -v -e '^ *===' -e '^ *--- PASS'
+
+fairness: ## let 64 waiters take turns for FAIRNESS (60s), with and without killing some, one issuer at a time
+	@set -o pipefail; FENCEPOST_FAIRNESS=$(FAIRNESS) go test ./internal/fairness \
+		-parallel 1 -count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
 
 experiment: ## etcd's lost additions, with and without a fence: RUNS (1) times two minutes
 	@FENCEPOST_EXPERIMENT_RUNS=$(RUNS) go test ./internal/lockset \
