@@ -43,6 +43,7 @@ func TestEveryFigureIsMeasured(t *testing.T) {
 		"redislock, 16 goroutines", "redsync, 16 goroutines", "rueidislock, one key, 16 goroutines",
 		"rueidislock, three keys, 16 goroutines", "redsync, three servers, 16 goroutines",
 		"Acquire, Release, three servers, 16 goroutines", "Acquire, Release, three servers, 16 goroutines",
+		"a/a, 16 goroutines: in all", "Acquire, Release, 16 goroutines: in all",
 		"refused, a/a", "refused Acquire", "refused TryHold", "refused redislock", "refused redsync", "refused rueidislock, one key",
 	}, names)
 	for name, r := range rows {

@@ -20,6 +20,9 @@
 //	MariaDB         an empty database      shared server, parallel tests welcome
 //	SparePostgres   a whole server         one test at a time; it may be crashed
 //	SpareRedis      a whole server         one test at a time; it is emptied
+//	OwnRedis        a server               one test's: killed, cut off, promoted
+//	OwnPostgres     a server, standbys     the same
+//	RedisCluster    masters and replicas   the same
 //	PgBouncer       four sessions          of the shared PostgreSQL, in transaction mode
 //	Nginx           a folder of files      shared server, parallel tests welcome
 //
