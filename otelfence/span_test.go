@@ -2,6 +2,7 @@ package otelfence_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,7 +32,7 @@ func (b *bench) span(t *testing.T, name string) tracetest.SpanStub {
 func pairs(attributes []attribute.KeyValue) []string {
 	var all []string
 	for _, kv := range attributes {
-		all = append(all, string(kv.Key)+"="+kv.Value.Emit())
+		all = append(all, string(kv.Key)+"="+fmt.Sprint(kv.Value.AsInterface()))
 	}
 	return all
 }

@@ -71,20 +71,34 @@ func (i *Issuer) run(ctx context.Context, s *script, k *keys, argv ...any) (any,
 		return nil, err
 	}
 	c := newCall(ctx, s, k, argv...)
+	if !i.answered(ctx, c) {
+		return nil, context.Cause(ctx)
+	}
+	return c.reply(ctx)
+}
+
+// answered sends c, and answers whether its answer is there. It is not where ctx
+// ends first: then c.done says when it is.
+func (i *Issuer) answered(ctx context.Context, c *call) bool {
 	alone := i.pump.under.Add(1) == 1
 	defer i.pump.under.Add(-1)
 	if alone && ctx.Done() == nil { // there is nothing to look out for, and nobody to go with
 		i.do(c)
-		return c.result()
+		return true
 	}
 	c.done = signals.Get().(chan struct{})
 	i.submit(c)
 	select {
 	case <-c.done:
 		signals.Put(c.done)
+		return true
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return false
 	}
+}
+
+// reply is the answer, or says that ctx has ended.
+func (c *call) reply(ctx context.Context) (any, error) {
 	reply, err := c.result()
 	if err != nil {
 		if cause := ended(ctx); cause != nil {

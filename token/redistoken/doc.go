@@ -34,6 +34,12 @@
 // that jumps back pins them. What keeps writes in order is the guard, not the
 // lock.
 //
+// A master that is made a replica without ending its connections goes on to pass
+// on what the new one publishes to waiters there, where it counts for nobody:
+// the lock goes to the next as well. Each process asks every three seconds where
+// its subscription is, and moves it; until then two are told that they hold it,
+// the first of them until its first renewal.
+//
 // The order in which waiters are served is that in which the server has seen
 // them, as long as it keeps its memory; one that was given the lock and did not
 // hear of it in time keeps its place.
@@ -76,7 +82,8 @@
 // a cluster; and there are never more than 256 counters. A counter must not be
 // deleted. Give the server a policy that evicts only keys with an expiry, or
 // none. A user with an access list needs the keys and channels of the prefix,
-// and the commands that the scripts name.
+// and the commands that the scripts name: PUBLISH (SPUBLISH in a cluster) too,
+// without which a release fails although the lock has passed on.
 //
 // # Which servers
 //

@@ -39,12 +39,15 @@ func (h *hall) start() {
 	h.id = hex.EncodeToString(id[:])
 }
 
-// join puts w into the line for k, and answers whether nobody else is there.
-func (h *hall) join(k *keys, channel string, w *waiter) (l *line, alone bool) {
+// join puts w, who listened for b, into the line for k, and answers whether
+// nobody else is there. Not for a moment does it seem that nobody needs b: a
+// subscription that breaks in that moment would not be renewed.
+func (h *hall) join(k *keys, b *box, w *waiter) (l *line, alone bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	b.listeners--
 	if l = h.lines[k.lock]; l == nil {
-		l = &line{keys: k, channel: channel, held: map[string]time.Time{}}
+		l = &line{keys: k, channel: b.channel, held: map[string]time.Time{}}
 		h.lines[k.lock] = l
 	}
 	l.join(w)

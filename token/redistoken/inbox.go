@@ -51,28 +51,32 @@ func (i *Issuer) listening(k *keys) bool {
 	return b != nil && b.confirmed
 }
 
-// listen returns when messages for the bucket of k will arrive, and by which inbox.
-func (i *Issuer) listen(ctx context.Context, k *keys) (inbox string, err error) {
-	inbox, b, err := i.open(k)
-	if err != nil {
-		return "", err
+// listen returns when messages for the bucket of k will arrive, and by which
+// inbox. Without an error the caller counts as listener still.
+func (i *Issuer) listen(ctx context.Context, k *keys) (inbox string, b *box, err error) {
+	if inbox, b, err = i.open(k); err != nil {
+		return "", nil, err
 	}
-	defer func() {
+	if err = i.confirmed(ctx, b); err != nil {
 		i.hall.mu.Lock()
+		defer i.hall.mu.Unlock()
 		b.listeners--
-		i.hall.mu.Unlock()
-	}()
+	}
+	return inbox, b, err
+}
+
+func (i *Issuer) confirmed(ctx context.Context, b *box) error {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case <-b.up:
-		return inbox, b.err
+		return b.err
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		return context.Cause(ctx)
 	case <-i.hall.ctx.Done():
-		return "", ErrClosed
+		return ErrClosed
 	case <-timer.C:
-		return "", fmt.Errorf("subscribe to %s: %w", b.channel, errHung)
+		return fmt.Errorf("subscribe to %s: %w", b.channel, errHung)
 	}
 }
 

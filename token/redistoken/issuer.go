@@ -28,7 +28,8 @@ type Issuer struct {
 	// locks share it. It must not contain braces. Empty means "fencepost".
 	Prefix string
 	// Replicas is how many replicas must have a grant before it counts: see
-	// [ErrReplicas]. Zero asks none.
+	// [ErrReplicas]. They are given a third of the ttl, at most a second, which
+	// the client's ReadTimeout must exceed. Zero asks none.
 	Replicas int
 
 	names [buckets]atomic.Pointer[keys]

@@ -27,22 +27,39 @@ type handover struct {
 // answers whether holder had the lock. Who is next gets it, in the same script.
 func (i *Issuer) pass(ctx context.Context, k *keys, holder string, leaver *waiter) (owned bool, err error) {
 	o := i.hall.offer(k, holder)
-	if o == nil && leaver == nil {
-		reply, err := i.run(ctx, releaseScript, k, holder)
-		if err != nil {
-			return false, err
+	if o == nil {
+		argv := []any{holder}
+		if leaver != nil {
+			argv = o.args(holder, leaver)
 		}
-		owned, _, err = passed(reply)
-		return owned, err
+		reply, err := i.run(ctx, releaseScript, k, argv...)
+		return i.passed(ctx, nil, time.Time{}, reply, err)
 	}
 	sent := time.Now()
-	reply, err := i.run(ctx, releaseScript, k, o.args(holder, leaver)...)
+	if err := context.Cause(ctx); err != nil {
+		return i.passed(ctx, o, sent, nil, err)
+	}
+	c := newCall(ctx, releaseScript, k, o.args(holder, leaver)...)
+	if !i.answered(ctx, c) {
+		go func() { // nobody else tells next of what it got
+			<-c.done
+			reply, err := c.result()
+			_, _ = i.passed(ctx, o, sent, reply, err)
+		}()
+		return false, context.Cause(ctx)
+	}
+	reply, err := c.reply(ctx)
+	return i.passed(ctx, o, sent, reply, err)
+}
+
+// passed reads what release.lua answered, and has o settled, if there was one.
+func (i *Issuer) passed(ctx context.Context, o *offer, sent time.Time, reply any, err error) (owned bool, _ error) {
 	var next *handover
 	if err == nil {
 		owned, next, err = passed(reply)
 	}
-	if o != nil {
-		i.hall.settle(o, sent, owned, next)
+	if o != nil && !i.hall.settle(o, sent, owned, next) {
+		i.abandon(ctx, o.line.keys, o.next.holder)
 	}
 	return owned, err
 }
@@ -94,8 +111,9 @@ func (o *offer) args(holder string, leaver *waiter) []any {
 	return args
 }
 
-// settle tells the waiters what became of the offer.
-func (h *hall) settle(o *offer, sent time.Time, owned bool, got *handover) {
+// settle tells the waiters what became of the offer. It answers false where next
+// got the lock after it had left: somebody has to pass it on.
+func (h *hall) settle(o *offer, sent time.Time, owned bool, got *handover) (taken bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	defer close(o.done)
@@ -109,12 +127,15 @@ func (h *hall) settle(o *offer, sent time.Time, owned bool, got *handover) {
 				o.later.remind(time.Now().Add(pollAfter(time.Until(until))))
 			}
 		}
-		o.line.serve(o.next, token.Grant{Token: tok, Until: sent.Add(o.next.accept)}, o.turns)
+		taken = o.line.serve(o.next, token.Grant{Token: tok, Until: sent.Add(o.next.accept)}, o.turns)
 		h.tidy(o.line)
+		_, found := o.line.held[o.next.holder] // by asking
+		return taken || found
 	case !owned:
 		// The lock had been lost, or the answer was: somebody may have it by now.
 		if first := o.line.first(); first != nil {
 			first.remind(time.Now())
 		}
 	}
+	return true
 }

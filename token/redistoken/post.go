@@ -13,10 +13,11 @@ import (
 // post is the one subscription that this process has at a server. Its boxes
 // are guarded by the hall's mutex.
 type post struct {
-	addr  string // empty where there is one server only
-	sub   *redis.PubSub
-	ready chan struct{} // is closed when channels may be added
-	boxes map[string]*box
+	addr    string // empty where there is one server only
+	sub     *redis.PubSub
+	ready   chan struct{} // is closed when channels may be added
+	boxes   map[string]*box
+	looking bool // a look at the server is under way
 }
 
 const (
@@ -79,6 +80,9 @@ func (i *Issuer) read(p *post) {
 		case !b.confirmed && permanent(err):
 			b.err = err
 			close(b.up)
+			if i.hall.wanted(&box{channel: b.channel}) { // who is in line already does not hear of it
+				i.retry(b)
+			}
 		case i.hall.wanted(b):
 			i.retry(b)
 		}
@@ -110,9 +114,14 @@ func (h *hall) rests(p *post) bool {
 }
 
 func (i *Issuer) receive(p *post) error {
-	silent := false
+	silent, looked := false, time.Now()
 	for {
-		event, err := p.sub.ReceiveTimeout(i.hall.ctx, min(heartbeat, i.hall.mayRest()/4))
+		pause := min(heartbeat, i.hall.mayRest()/4)
+		event, err := p.sub.ReceiveTimeout(i.hall.ctx, pause)
+		if time.Since(looked) >= pause { // whether it is silent or not
+			looked = time.Now()
+			i.look(p)
+		}
 		var timeout net.Error
 		switch {
 		case err == nil:

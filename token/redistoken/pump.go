@@ -23,6 +23,7 @@ type pump struct {
 	working []*worker
 	resting []*worker // the last to rest is the first to work
 	watched bool      // dismiss is going to be called
+	helping bool      // help is going to be called
 }
 
 type worker struct {
@@ -49,8 +50,37 @@ func (i *Issuer) submit(c *call) {
 	now := time.Now()
 	if !apart && p.soon(now) {
 		p.queue = append(p.queue, c)
+		if !p.helping {
+			p.helping = true
+			time.AfterFunc(lateAnswer, i.help)
+		}
 		return
 	}
+	i.assign(c, now)
+}
+
+// help sends what is in the queue of workers that do not come back: the
+// connection of each may be broken.
+func (i *Issuer) help() {
+	p := &i.pump
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.helping = len(p.queue) > 0; !p.helping {
+		return
+	}
+	time.AfterFunc(lateAnswer, i.help)
+	if now := time.Now(); !p.soon(now) {
+		c := p.queue[0]
+		left := copy(p.queue, p.queue[1:])
+		clear(p.queue[left:])
+		p.queue = p.queue[:left]
+		i.assign(c, now) // and whoever has sent it takes the rest
+	}
+}
+
+// assign gives c to a worker. The mutex is held.
+func (i *Issuer) assign(c *call, now time.Time) {
+	p := &i.pump
 	if n := len(p.resting); n > 0 {
 		w := p.resting[n-1]
 		p.resting = p.resting[:n-1]
@@ -154,7 +184,8 @@ func (i *Issuer) flush(batch []*call) {
 	}
 	i.pipeline(ctx, live)
 	for _, c := range batch {
-		if c.err == nil && c.forgotten(ctx) {
+		// One whose caller has gone by now, and perhaps has given back already, must not acquire any more.
+		if c.err == nil && c.ctx.Err() == nil && c.forgotten(ctx) {
 			_ = i.Client.Process(ctx, c.again) // its error is its own
 		}
 		c.done <- struct{}{}

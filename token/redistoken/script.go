@@ -25,6 +25,8 @@ var (
 	renewSource string
 	//go:embed raise.lua
 	raiseSource string
+	//go:embed look.lua
+	lookSource string
 
 	// What is nearly always so comes first: Lua makes its functions anew each time.
 	acquireScript = newScript(0, 3, freeSource+mintSource+lineSource+acquireSource)
@@ -32,6 +34,7 @@ var (
 	releaseScript = newScript(0, 3, ownedSource+mintSource+lineSource+releaseSource)
 	renewScript   = newScript(0, 1, renewSource)
 	raiseScript   = newScript(1, 2, raiseSource)
+	lookScript    = newScript(0, 1, lookSource)
 )
 
 // script is one of the scripts, and which of the keys it is given.

@@ -67,8 +67,12 @@ func (i *Issuer) attach(b *box) (done bool) {
 
 // retry subscribes again, soon. The mutex is held.
 func (i *Issuer) retry(b *box) {
-	if b.confirmed {
-		b = &box{channel: b.channel, up: make(chan struct{})}
+	if b.confirmed || b.err != nil {
+		tries := b.tries
+		if b.confirmed {
+			tries = 0
+		}
+		b = &box{channel: b.channel, up: make(chan struct{}), tries: tries}
 	}
 	i.hall.boxes[b.channel] = b
 	pause := min(leastPause<<b.tries, mostPause)

@@ -29,11 +29,15 @@ const (
 //
 // The first wait that is refused subscribes: see Close. What was handed over
 // is granted for a third of ttl, at least 250 ms, at most ttl. While the server
-// does not answer, for ten seconds at most, waiting goes on.
+// does not answer, for twenty seconds at most, waiting goes on. When ctx ends,
+// leaving the line of a server that does not answer takes a second and a half.
 func (i *Issuer) Wait(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
 	ttl, k, err := i.request(resource, holder, ttl)
 	if err != nil {
 		return token.Grant{}, err
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return token.Grant{}, i.gaveUp(k, nil, cause) // nothing was asked: holder may have the lock from before
 	}
 	var held *token.HeldError
 	if !i.listening(k) || i.hall.holds(k, holder) {
@@ -46,12 +50,12 @@ func (i *Issuer) Wait(ctx context.Context, resource, holder string, ttl time.Dur
 			return token.Grant{}, err
 		}
 	}
-	box, err := i.listen(ctx, k)
+	inbox, box, err := i.listen(ctx, k)
 	if err != nil {
 		return token.Grant{}, i.gaveUp(k, held, err)
 	}
-	w := newWaiter(holder, box, ttl)
-	l, alone := i.hall.join(k, box[1:], w)
+	w := newWaiter(holder, inbox, ttl)
+	l, alone := i.hall.join(k, box, w)
 	grant, err := i.stand(ctx, l, w, held != nil || !alone)
 	if err != nil {
 		return token.Grant{}, err
