@@ -31,7 +31,9 @@ func onRedis(t *testing.T) func() token.Issuer {
 			PoolSize: 1000,
 		})
 		t.Cleanup(func() { client.Close() })
-		return &redistoken.Issuer{Client: client}
+		iss := &redistoken.Issuer{Client: client}
+		t.Cleanup(func() { require.NoError(t, iss.Close()) }) // in a bubble what rests counts as left behind
+		return iss
 	}
 }
 

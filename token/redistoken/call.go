@@ -3,7 +3,6 @@ package redistoken
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -62,8 +61,6 @@ func (i *Issuer) do(c *call) {
 	}
 }
 
-var signals = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
-
 // run runs s for the resource of k. It returns when ctx ends, if the answer is
 // not there by then.
 func (i *Issuer) run(ctx context.Context, s *script, k *keys, argv ...any) (any, error) {
@@ -86,11 +83,11 @@ func (i *Issuer) answered(ctx context.Context, c *call) bool {
 		i.do(c)
 		return true
 	}
-	c.done = signals.Get().(chan struct{})
+	c.done = i.pump.signal()
 	i.submit(c)
 	select {
 	case <-c.done:
-		signals.Put(c.done)
+		i.pump.signals.Put(c.done)
 		return true
 	case <-ctx.Done():
 		return false

@@ -2,8 +2,8 @@ package redistoken
 
 import "github.com/redis/go-redis/v9"
 
-// Close ends the subscriptions that waiting has begun, and what runs in the
-// background for them; calls of Wait that wait return [ErrClosed]. Everything
+// Close ends the subscriptions that waiting has begun, and what runs or rests in
+// the background; calls of Wait that wait return [ErrClosed]. Everything
 // that need not wait goes on to work. The Client stays open. An Issuer that
 // nobody waits at ends its subscriptions after a minute by itself.
 func (i *Issuer) Close() error {
@@ -21,5 +21,6 @@ func (i *Issuer) Close() error {
 		_ = sub.Close() // it may have broken by itself
 	}
 	i.hall.work.Wait()
+	i.pump.close()
 	return nil
 }

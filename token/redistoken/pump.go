@@ -23,6 +23,8 @@ type pump struct {
 	working []*worker
 	resting []*worker // the last to rest is the first to work
 	watched bool      // dismiss is going to be called
+	closed  bool      // nobody rests any more
+	signals sync.Pool // of channels; a pool of all Issuers would carry them from one bubble of synctest to another
 	helping bool      // help is going to be called
 }
 
@@ -132,6 +134,10 @@ func (p *pump) next(w *worker, batch []*call) []*call {
 		return batch
 	}
 	p.working = without(p.working, w)
+	if p.closed {
+		close(w.calls)
+		return batch
+	}
 	p.resting = append(p.resting, w)
 	if !p.watched {
 		p.watched = true
@@ -151,6 +157,24 @@ func (p *pump) dismiss() {
 	if p.watched = len(p.resting) > 0; p.watched {
 		time.AfterFunc(linger, p.dismiss)
 	}
+}
+
+func (p *pump) signal() chan struct{} {
+	if c, ok := p.signals.Get().(chan struct{}); ok {
+		return c
+	}
+	return make(chan struct{}, 1)
+}
+
+// close ends who rests, and who would.
+func (p *pump) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for _, w := range p.resting {
+		close(w.calls)
+	}
+	p.resting = nil
 }
 
 func without(workers []*worker, w *worker) []*worker {
