@@ -48,14 +48,13 @@ func TestWhatACrowdReads(t *testing.T) {
 func TestACrowdThatOneHasAloneIsUnfair(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		fair := crowd.Channel()
 		unlock := func(context.Context) error { return nil }
 		r := want(t, 3*time.Millisecond, func(ctx context.Context, waiter int) (func(context.Context) error, error) {
 			if waiter == 0 {
 				return unlock, nil
 			}
 			<-ctx.Done()
-			return fair(ctx, waiter)
+			return nil, context.Cause(ctx)
 		})
 		require.Equal(t, 1.0/8, r[crowd.Fairness])
 		require.Equal(t, 1.0, r[crowd.HandOverP50], "as long as the block: nobody was handed anything")

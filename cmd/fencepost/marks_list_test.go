@@ -30,7 +30,7 @@ func TestMarksList(t *testing.T) {
 		require.Equal(t, []string{"resource", "number", "holder", "time", "age"}, words[0])
 		require.Equal(t, []string{"account/2", "999999999999999", "forged", "2286-11-20", "17:46:39.99", "UTC", "ahead"}, words[1][:7])
 		require.Equal(t, []string{"account/1", fmt.Sprint(hour), "worker", "1"}, words[2][:4])
-		require.Regexp(t, "^1h0m", words[2][7])
+		require.Regexp(t, "^1h[0-9]+m", words[2][7]) // other tests may have gone first
 		require.Equal(t, "order/1", words[3][0])
 		require.Equal(t, []string{"account/%", "5", "größe", "1970-01-01", "00:00:00.00", "UTC"}, words[4][:6])
 		require.Equal(t, []string{"4", "of", "4", "marks"}, words[5])

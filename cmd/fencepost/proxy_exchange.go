@@ -34,14 +34,26 @@ func exchangeOf(ctx context.Context) *exchange {
 // noteRefusal is told by the Middleware.
 func noteRefusal(ctx context.Context, err error) { exchangeOf(ctx).err = err }
 
-// body notes why it could not be read to its end.
+// body notes why it could not be read to its end. One of a length that is known
+// ends with its last byte: the upstream has all of it then, and is at work,
+// while net/http's transport, which sends what it reads at once, looks for more.
+// Whoever is told to go at that moment would pass for one that had sent nothing.
 type body struct {
 	io.ReadCloser
-	err atomic.Pointer[error]
+	left int64 // to be read; negative where that is not known
+	err  atomic.Pointer[error]
 }
 
 func (b *body) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, io.EOF
+	}
 	n, err := b.ReadCloser.Read(p)
+	if b.left > 0 {
+		if b.left -= int64(n); b.left <= 0 {
+			b.left, err = 0, io.EOF
+		}
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		b.err.Store(&err)
 	}
