@@ -25,3 +25,13 @@ func (m Mark) Admits(tok token.Token) error {
 	}
 	return &StaleError{Token: tok, Mark: m}
 }
+
+// Raised returns the mark after tok was admitted, or m as it was and what
+// [Mark.Admits] says against it. A [Store] of your own must compare and store
+// what this returns in one atomic step.
+func (m Mark) Raised(tok token.Token) (Mark, error) {
+	if err := m.Admits(tok); err != nil {
+		return m, err
+	}
+	return Mark{Number: tok.Number, Holder: tok.Holder}, nil
+}

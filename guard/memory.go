@@ -44,15 +44,17 @@ func (m *Memory) Admit(ctx context.Context, tok token.Token) error {
 	if !known {
 		mark = new(Mark)
 	}
-	if err := mark.Admits(tok); err != nil {
+	raised, err := mark.Raised(tok)
+	if err != nil {
 		return Observer{}.Judge(ctx, err, false)
 	}
-	if mark.Number == tok.Number {
+	if raised == *mark {
 		return nil
 	}
 	// Cloned: a token that came in a header is a part of a whole line, which
 	// would stay for as long as the mark.
-	*mark = Mark{Number: tok.Number, Holder: strings.Clone(tok.Holder)}
+	raised.Holder = strings.Clone(raised.Holder)
+	*mark = raised
 	if !known {
 		s.put(strings.Clone(tok.Resource), mark)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/fencepost/fencepost/internal/tenure"
 )
 
 // Acquire waits for resource and returns its lease, for work that does not fit
@@ -19,10 +21,6 @@ func (l *Locker) Acquire(ctx context.Context, resource string) (*Lease, error) {
 func (l *Locker) TryAcquire(ctx context.Context, resource string) (*Lease, error) {
 	return l.acquire(ctx, resource, true)
 }
-
-// healAtMost is how often one acquisition takes the resource again, after a
-// claim has shown that the issuer forgot.
-const healAtMost = 2
 
 func (l *Locker) acquire(ctx context.Context, resource string, try bool) (*Lease, error) {
 	t, err := l.terms(resource)
@@ -58,7 +56,7 @@ func (l *Locker) take(ctx context.Context, t terms, get func() (Grant, error)) (
 		if err = l.claim(ctx, held); err == nil {
 			return held, nil
 		}
-		if !held.healed || again == healAtMost {
+		if !held.healed || again == tenure.HealAtMost {
 			return nil, err
 		}
 		refused = err

@@ -25,7 +25,7 @@ func (w *wheel) batches(now time.Duration, due []*lease) []*batch {
 	like := map[int]*batch{}
 	_, many := w.issuer.(BatchRenewer)
 	for _, l := range due {
-		bound := l.spoke.bound(now, l.ttl)
+		bound := l.spoke.Bound(now, l.ttl)
 		b := like[bits.Len64(uint64(bound))]
 		if b == nil || !many {
 			b = &batch{wheel: w, bound: bound, done: make(chan struct{})}
@@ -86,14 +86,14 @@ func (w *wheel) answered(l *lease, r *Renewal) (tell func()) {
 	case lost:
 		w.drop(l)
 	case r.Err != nil:
-		l.spoke.renewing, l.spoke.err = false, r.Err
-		l.spoke.failures++
-		w.move(l, now+max(min(l.ttl/20, (l.spoke.until-now)/4), time.Millisecond))
+		l.spoke.Fail(now, l.ttl)
+		l.spoke.err = r.Err
+		w.move(l)
 	default:
-		l.spoke.wind(now, r.Until.Sub(w.epoch), l.margin)
-		w.move(l, l.spoke.next)
+		l.spoke.Wind(now, r.Until.Sub(w.epoch), l.margin)
+		w.move(l)
 	}
-	failures, left := l.spoke.failures, l.spoke.end()-now
+	failures, left := l.spoke.Failures, l.spoke.End()-now
 	w.set(now)
 	w.mu.Unlock()
 	switch {

@@ -6,15 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/fencepost/fencepost/internal/tenure"
 )
 
-const (
-	firstPause   = 2 * time.Millisecond
-	longestPause = 100 * time.Millisecond
-	// goodbye bounds the release of what may have been granted to a caller
-	// that is already leaving.
-	goodbye = time.Second
-)
+// goodbye bounds the release of what may have been granted to a caller that is
+// already leaving.
+const goodbye = time.Second
 
 // grant is obtain, and tells the observer where it got none.
 func (l *Locker) grant(ctx context.Context, t terms, resource string, try bool) (Grant, error) {
@@ -40,7 +38,7 @@ func (l *Locker) obtain(ctx context.Context, t terms, resource string, try bool)
 // whole renews at once what was handed over for less than the margin.
 func (l *Locker) whole(waiting context.Context, t terms, line Waiter, resource string) (Grant, error) {
 	grant, err := stand(waiting, line, t, resource)
-	if err == nil && time.Until(grant.Until) <= t.margin {
+	if err == nil && tenure.TooLate(time.Until(grant.Until), t.margin) {
 		if until, err := l.Issuer.Renew(waiting, grant.Token, t.ttl); err == nil {
 			grant.Until = until
 		}
@@ -69,7 +67,7 @@ func (l *Locker) ask(ctx, waiting context.Context, t terms, resource string, try
 	if waiting.Err() != nil {
 		return Grant{}, context.Cause(waiting) // nothing was asked, and nothing is to be given back
 	}
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	for pause := tenure.FirstPause; ; pause = min(2*pause, tenure.LongestPause) {
 		grant, err := l.Issuer.Acquire(waiting, resource, holder, t.ttl)
 		switch {
 		case err == nil:
@@ -83,7 +81,7 @@ func (l *Locker) ask(ctx, waiting context.Context, t terms, resource string, try
 		case try:
 			return Grant{}, err
 		}
-		if !sleep(waiting, min(max(held.Remaining, time.Millisecond), jitter(pause))) {
+		if !sleep(waiting, tenure.Pause(held.Remaining, jitter(pause))) {
 			return Grant{}, waitError(waiting, held, nil)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/fencepost/fencepost/internal/tenure"
 )
 
 // refusal is a guard's: this package knows no guards.
@@ -26,8 +28,8 @@ func (l *lease) heal(ctx context.Context, err error) error {
 	}
 	l.observer.refused(l, err, mark == l.tok.Number)
 	iss, ok := l.issuer.(Raiser)
-	if !ok || mark < l.tok.Number || errors.Is(context.Cause(l.ctx), ErrLost) {
-		return err // no mark is told, or the lease was lost for all that is known
+	if !ok || !tenure.Suspects(l.tok.Number, mark, errors.Is(context.Cause(l.ctx), ErrLost)) {
+		return err
 	}
 	if raised := l.raise(ctx, iss, mark); raised != nil {
 		return errors.Join(err, raised)
@@ -59,9 +61,7 @@ func highest(err any, tok Token) (mark int64, refused bool) {
 	return mark, refused
 }
 
-// raise passes over the answer that nothing was forgotten where the mark has
-// this very number, from another holder: giving it twice is having forgotten,
-// and the next one is above it.
+// raise asks the issuer to, and returns why it was not healed.
 func (l *lease) raise(ctx context.Context, iss Raiser, mark int64) error {
 	if !healings.allowed(l.issuer, l.tok.Resource) {
 		return fmt.Errorf("token: %s: refused as stale again and again: do two issuers grant this resource?", l.tok)
@@ -69,11 +69,13 @@ func (l *lease) raise(ctx context.Context, iss Raiser, mark int64) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.ttl)
 	defer cancel()
 	err := iss.Raise(ctx, l.tok.Resource, mark)
+	loss := errors.Is(err, ErrLost)
 	switch {
-	case err == nil, mark == l.tok.Number && errors.Is(err, ErrLost):
+	case err != nil && !loss:
+	case tenure.Healed(l.tok.Number, mark, loss):
 		healings.note(l.issuer, l.tok.Resource)
 		return nil
-	case errors.Is(err, ErrLost):
+	default:
 		return &LostError{Token: l.tok, Err: err}
 	}
 	return fmt.Errorf("token: raise of %s to %d: %w", l.tok.Resource, mark, err)

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/fencepost/fencepost/internal/tenure"
 )
 
 // Lease is the live handle around a token: a resource that is held now. It is
@@ -83,7 +85,7 @@ func (l *Locker) newLease(ctx context.Context, grant Grant, t terms) *lease {
 
 // begin is told how long the grant lasts.
 func (l *lease) begin(until time.Time) {
-	if time.Until(until) <= l.margin {
+	if tenure.TooLate(time.Until(until), l.margin) {
 		l.lose(errTooLate)
 		return
 	}
@@ -98,7 +100,7 @@ func (l *lease) held() time.Duration { return time.Since(l.granted) }
 
 // ended is why the lease was taken off the wheel.
 func (l *lease) ended(now time.Duration) error {
-	if l.spoke.stop <= now {
+	if l.spoke.Stop <= now {
 		return fmt.Errorf("held for AtMost %s", l.atMost)
 	}
 	return l.spoke.err

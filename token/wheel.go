@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"sync"
 	"time"
+
+	"github.com/fencepost/fencepost/internal/tenure"
 )
 
 // wheel keeps the leases of one issuer alive, and ends those that could not be
@@ -21,7 +23,7 @@ type wheel struct {
 	fires  time.Duration // when the timer does
 }
 
-func newWheel(iss Issuer) *wheel { return &wheel{issuer: iss, epoch: time.Now(), fires: never} }
+func newWheel(iss Issuer) *wheel { return &wheel{issuer: iss, epoch: time.Now(), fires: tenure.Never} }
 
 func (w *wheel) now() time.Duration { return time.Since(w.epoch) }
 
@@ -30,10 +32,10 @@ func (w *wheel) add(l *lease, until time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
-	if l.spoke.stop = never; l.atMost > 0 && l.atMost < never-now {
-		l.spoke.stop = now + l.atMost
+	if l.spoke.Stop = tenure.Never; l.atMost > 0 && l.atMost < tenure.Never-now {
+		l.spoke.Stop = now + l.atMost
 	}
-	l.spoke.wind(now, until.Sub(w.epoch), l.margin)
+	l.spoke.Wind(now, until.Sub(w.epoch), l.margin)
 	heap.Push(&w.spokes, l)
 	w.set(now)
 }
@@ -55,16 +57,16 @@ func (w *wheel) drop(l *lease) {
 	wheels.leave(w)
 	if len(w.spokes) == 0 {
 		w.timer.Stop()
-		w.fires = never
+		w.fires = tenure.Never
 	}
 }
 
 // set moves the timer where there is something to do before it fires.
 func (w *wheel) set(now time.Duration) {
-	if len(w.spokes) == 0 || w.spokes[0].spoke.next >= w.fires {
+	if len(w.spokes) == 0 || w.spokes[0].spoke.Next >= w.fires {
 		return
 	}
-	w.fires = w.spokes[0].spoke.next
+	w.fires = w.spokes[0].spoke.Next
 	if w.timer == nil {
 		w.timer = time.AfterFunc(w.fires-now, w.turn)
 		return
@@ -76,7 +78,7 @@ func (w *wheel) set(now time.Duration) {
 func (w *wheel) turn() {
 	w.mu.Lock()
 	now := w.now()
-	w.fires = never
+	w.fires = tenure.Never
 	ended, due := w.take(now)
 	w.set(now)
 	batches := w.batches(now, due) // under mu: a Release must see the renewal that it has to wait for
@@ -96,12 +98,12 @@ func (w *wheel) take(now time.Duration) (ended, due []*lease) {
 		switch {
 		case l.ctx.Err() != nil: // given up with its context, and not released
 			w.drop(l)
-		case l.spoke.end() <= now:
+		case l.spoke.End() <= now:
 			w.drop(l)
 			ended = append(ended, l)
-		case l.spoke.due(now, l.ttl):
-			l.spoke.renewing = true
-			w.move(l, l.spoke.end())
+		case l.spoke.Due(now, l.ttl):
+			l.spoke.Ask()
+			w.move(l)
 			due = append(due, l)
 		default:
 			return ended, due
@@ -110,8 +112,5 @@ func (w *wheel) take(now time.Duration) (ended, due []*lease) {
 	return ended, due
 }
 
-// move says when there is something to do for a lease again.
-func (w *wheel) move(l *lease, next time.Duration) {
-	l.spoke.next = min(next, l.spoke.end())
-	heap.Fix(&w.spokes, l.spoke.place)
-}
+// move is told that there is something to do for a lease at another time.
+func (w *wheel) move(l *lease) { heap.Fix(&w.spokes, l.spoke.place) }

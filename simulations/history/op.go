@@ -62,4 +62,7 @@ type Op struct {
 	// that it made. Versions count from 1.
 	Seen int64 `json:"seen,omitempty"`
 	Made int64 `json:"made,omitempty"`
+
+	// Note is for readers: which fault it was, say. No rule looks at it.
+	Note string `json:"note,omitempty"`
 }

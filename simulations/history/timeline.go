@@ -27,7 +27,7 @@ func timeline(w io.Writer, ops []Op) {
 			continue
 		}
 		row(millis(op.Began-ops[0].Began), millis(op.Ended-ops[0].Began),
-			op.Writer, string(op.Kind), who(&op), outcome(&op, ops[0].Began))
+			op.Writer, cmp.Or(op.Note, string(op.Kind)), who(&op), outcome(&op, ops[0].Began))
 	}
 	table.Flush()
 }

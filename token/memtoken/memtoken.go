@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fencepost/fencepost/internal/lock"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -19,7 +20,7 @@ import (
 // handed to one is whole.
 type Issuer struct {
 	mu    sync.Mutex
-	locks map[string]*lock
+	locks map[string]*watched
 }
 
 var (
@@ -30,35 +31,21 @@ var (
 )
 
 // Acquire implements [token.Issuer].
-func (i *Issuer) Acquire(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
+func (i *Issuer) Acquire(ctx context.Context, resource, holder string, ttl time.Duration) (grant token.Grant, err error) {
 	if err := check(ctx, resource, holder); err != nil {
-		return token.Grant{}, err
+		return grant, err
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	l := i.lock(resource)
-	i.serve(l)
-	now := time.Now()
-	if !l.grant.Until.After(now) || l.grant.Token.Holder == holder {
-		return l.give(waiter{holder: holder, ttl: ttl}, now)
-	}
-	return token.Grant{}, l.held(now)
+	i.decide(resource, func(l *watched, now time.Time) { grant, err = l.Acquire(holder, ttl, now) })
+	return grant, err
 }
 
 // Renew implements [token.Issuer].
-func (i *Issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) (time.Time, error) {
+func (i *Issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) (until time.Time, err error) {
 	if err := context.Cause(ctx); err != nil {
-		return time.Time{}, err
+		return until, err
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	l, now := i.lock(tok.Resource), time.Now()
-	if !l.isHeldBy(tok.Holder, now) {
-		return time.Time{}, token.ErrLost
-	}
-	l.grant.Until = now.Add(ttl)
-	i.serve(l) // it may end sooner now
-	return l.grant.Until, nil
+	i.decide(tok.Resource, func(l *watched, now time.Time) { until, err = l.Renew(tok.Holder, ttl, now) })
+	return until, err
 }
 
 // RenewAll implements [token.BatchRenewer].
@@ -70,50 +57,40 @@ func (i *Issuer) RenewAll(ctx context.Context, batch []token.Renewal) {
 }
 
 // Release implements [token.Issuer].
-func (i *Issuer) Release(ctx context.Context, tok token.Token) error {
+func (i *Issuer) Release(ctx context.Context, tok token.Token) (err error) {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	l, now := i.lock(tok.Resource), time.Now()
-	if !l.isHeldBy(tok.Holder, now) {
-		return token.ErrLost
-	}
-	l.grant.Until = time.Time{}
-	i.serve(l)
-	return nil
+	i.decide(tok.Resource, func(l *watched, now time.Time) { err = l.Release(tok.Holder, now) })
+	return err
 }
 
 // Raise implements [token.Raiser].
-func (i *Issuer) Raise(ctx context.Context, resource string, number int64) error {
+func (i *Issuer) Raise(ctx context.Context, resource string, number int64) (err error) {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	l := i.lock(resource)
-	switch {
-	case number > clock(time.Now())+token.Poisoned:
-		return token.ErrPoisoned
-	case l.number >= number:
-		return token.ErrLost
-	}
-	l.number = number
-	return nil
+	i.decide(resource, func(l *watched, now time.Time) { err = l.Raise(number, now) })
+	return err
 }
 
-// lock returns what is known of a resource. Under mu.
-func (i *Issuer) lock(resource string) *lock {
+// decide asks a resource's lock for a decision, alone.
+func (i *Issuer) decide(resource string, ask func(l *watched, now time.Time)) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	if i.locks == nil {
-		i.locks = make(map[string]*lock)
+		i.locks = make(map[string]*watched)
 	}
 	l := i.locks[resource]
 	if l == nil {
-		l = &lock{resource: resource}
+		l = &watched{Lock: lock.Lock{Resource: resource}}
 		i.locks[resource] = l
 	}
-	return l
+	now := time.Now()
+	ask(l, now)
+	l.watch(now, func() {
+		i.decide(resource, func(l *watched, now time.Time) { l.Serve(now) })
+	})
 }
 
 // check refuses what no token can carry, and sends nothing for who has gone.

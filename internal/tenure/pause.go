@@ -1,0 +1,16 @@
+package tenure
+
+import "time"
+
+const (
+	// FirstPause is between the first two questions of one who waits for a
+	// resource, and LongestPause between any.
+	FirstPause   = 2 * time.Millisecond
+	LongestPause = 100 * time.Millisecond
+)
+
+// Pause is how long to wait before asking again for a resource whose holder has
+// remaining left: pause, and not past the end.
+func Pause(remaining, pause time.Duration) time.Duration {
+	return min(max(remaining, time.Millisecond), pause)
+}
