@@ -10,11 +10,7 @@ func Entries(w *Window) int {
 // Waiting counts the requests that wait in w.
 func Waiting(w *Window) int {
 	n := 0
-	w.each(func(g *gate) {
-		for p := g.waiting.first; p != nil; p = p.next {
-			n++
-		}
-	})
+	w.each(func(g *gate) { n += g.Waiting() })
 	return n
 }
 

@@ -89,7 +89,8 @@ func (v *visit) enter(w *Window, wait time.Duration) error {
 			return err
 		}
 		for _, o := range older {
-			o.visit.dismiss(o.sealed.Token, wait/2)
+			other := o.Visitor.(*place)
+			other.visit.dismiss(other.sealed.Token, wait/2)
 		}
 		if !waits {
 			continue

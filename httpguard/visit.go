@@ -33,6 +33,7 @@ type visit struct {
 
 	going     sync.Mutex // held while the connection is disturbed
 	reading   int        // how many are reading the body
+	unread    int64      // of the body; negative where its length is not known
 	disturbed bool       // they were interrupted
 	grace     time.Time  // until when the handler may write
 
@@ -47,9 +48,12 @@ type ending struct {
 }
 
 func newVisit(w http.ResponseWriter, r *http.Request, owner any) *visit {
-	v := &visit{Context: r.Context(), w: w, owner: owner}
+	v := &visit{Context: r.Context(), w: w, owner: owner, unread: r.ContentLength}
 	if r.Body != http.NoBody {
 		v.body = r.Body
+	}
+	if r.ContentLength == 0 { // where there is a body, net/http's clients mean that they do not know
+		v.unread = -1
 	}
 	return v
 }

@@ -4,7 +4,7 @@ import (
 	"hash/maphash"
 	"sync"
 
-	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/window"
 )
 
 // Window keeps two tokens of one resource from being at work at the same time,
@@ -54,7 +54,7 @@ var (
 // enter takes p to its resource's gate. It returns the older requests that must
 // be told to go, and whether p has to wait until they are gone: p.called is
 // closed then. The error is a refusal, and p is at no gate.
-func (w *Window) enter(p *place) (older []*place, waits bool, err error) {
+func (w *Window) enter(p *place) (older []*window.Place, waits bool, err error) {
 	r := &w.rooms[maphash.String(seed, p.sealed.Token.Resource)%rooms]
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,11 +62,14 @@ func (w *Window) enter(p *place) (older []*place, waits bool, err error) {
 	if g == nil {
 		g = r.open(p)
 	}
-	if p.sealed.Token.Number < g.top {
-		return nil, false, &guard.StaleError{Token: p.sealed.Token}
+	p.Token, p.Visitor = &p.sealed.Token, p
+	if older, waits, err = g.Enter(&p.Place); err != nil {
+		return nil, false, err
 	}
 	p.room, p.gate = r, g
-	older, waits = g.arrive(p)
+	if waits {
+		p.called = make(chan struct{})
+	}
 	return older, waits, nil
 }
 
@@ -111,8 +114,8 @@ func (p *place) leave() {
 		return
 	}
 	p.gate = nil
-	g.depart(p)
-	if g.empty() {
+	g.Leave(&p.Place)
+	if g.IsEmpty() {
 		p.room.shut(g)
 	}
 }
@@ -121,5 +124,5 @@ func (p *place) leave() {
 func (p *place) entered() bool {
 	p.room.mu.Lock()
 	defer p.room.mu.Unlock()
-	return p.inside
+	return p.Inside
 }

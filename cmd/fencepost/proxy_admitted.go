@@ -16,7 +16,7 @@ func (p *proxy) admitted(w http.ResponseWriter, r *http.Request) {
 	r.Method = e.method
 	e.request = r
 	if e.body != nil { // around the Middleware's, which refuses to read on for who is told to go
-		e.body = &body{ReadCloser: r.Body, left: r.ContentLength}
+		e.body = &body{ReadCloser: r.Body, left: -1}
 		r.Body = e.body
 	}
 	if p.DangerouslyObserve {

@@ -2,11 +2,19 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/httpguard"
 )
 
 var errTold = errors.New("told to go")
@@ -41,4 +49,76 @@ func TestABodyThatIsWholeIsNotBrokenByWhatComesAfter(t *testing.T) {
 	chunked := &body{ReadCloser: told{strings.NewReader("older")}, left: -1}
 	_, err = io.ReadAll(chunked)
 	require.ErrorIs(t, err, errTold)
+}
+
+// inFront is a proxy in front of a function. Those with the same marks are one.
+func inFront(t *testing.T, marks *guard.Memory, wait time.Duration, upstream func(r *http.Request)) *proxy {
+	t.Helper()
+	accounts, err := parseRoutes([]string{"account/{id}"})
+	require.NoError(t, err)
+	p := &proxy{
+		proxyCmd: &proxyCmd{proxyLimits: proxyLimits{MaxBody: 1 << 10, Wait: wait, Timeout: time.Minute}},
+		log:      &proxyLog{Logger: slog.New(slog.DiscardHandler)},
+		routes:   accounts,
+		files:    &proxyFiles{},
+		store:    marksStore{marks: marks},
+		places:   make(chan struct{}, 2),
+		upstream: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { upstream(r) }),
+	}
+	p.guarded = p.newGuarded()
+	return p
+}
+
+func (p *proxy) put(t *testing.T, body io.Reader, length, number int64) int {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), "PUT", "/account/42", body)
+	r.ContentLength = length
+	r.Header.Set(httpguard.Header, fmt.Sprintf(`%d;r="account/42";h="h"`, number))
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, r)
+	return w.Code
+}
+
+func TestWhoIsToldToGoBehindTheLastByteHasSentEverything(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		length, read int64
+		then         error
+	}{
+		"all was read":            {5, 5, io.EOF},
+		"some of it":              {5, 4, guard.ErrStale},
+		"nobody knows the length": {-1, 5, guard.ErrStale},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			called, marks := false, new(guard.Memory)
+			newer := inFront(t, marks, time.Millisecond, func(*http.Request) {})
+			older := inFront(t, marks, time.Minute, func(r *http.Request) {
+				called = true
+				_, err := io.CopyN(io.Discard, r.Body, c.read)
+				require.NoError(t, err)
+				require.Equal(t, http.StatusServiceUnavailable, newer.put(t, nil, 0, 34))
+				_, err = r.Body.Read(make([]byte, 10))
+				require.ErrorIs(t, err, c.then)
+				require.Equal(t, errors.Is(err, io.EOF), exchangeOf(r.Context()).body.broken() == nil)
+			})
+			older.put(t, strings.NewReader("older"), c.length, 33)
+			require.True(t, called)
+		})
+	}
+}
+
+func TestAClientThatBreaksOffBehindItsLastByteHasSentEverything(t *testing.T) {
+	t.Parallel()
+	for length, broken := range map[int64]error{5: nil, 6: errTold, -1: errTold} {
+		called := false
+		p := inFront(t, new(guard.Memory), time.Minute, func(r *http.Request) {
+			called = true
+			_, err := io.ReadAll(r.Body)
+			require.ErrorIs(t, err, broken)
+			require.ErrorIs(t, exchangeOf(r.Context()).body.broken(), broken)
+		})
+		p.put(t, told{strings.NewReader("older")}, length, 33)
+		require.True(t, called)
+	}
 }

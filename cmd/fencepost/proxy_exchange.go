@@ -37,7 +37,8 @@ func noteRefusal(ctx context.Context, err error) { exchangeOf(ctx).err = err }
 // body notes why it could not be read to its end. One of a length that is known
 // ends with its last byte: the upstream has all of it then, and is at work,
 // while net/http's transport, which sends what it reads at once, looks for more.
-// Whoever is told to go at that moment would pass for one that had sent nothing.
+// A client that breaks off at that moment, as HTTP/2 lets it, would pass for one
+// that had not sent everything. (Of who is told to go then the Middleware says so.)
 type body struct {
 	io.ReadCloser
 	left int64 // to be read; negative where that is not known

@@ -70,7 +70,7 @@ func (p *proxy) handle(w http.ResponseWriter, r *http.Request, e *exchange) {
 		return
 	}
 	if r.Body != nil && r.Body != http.NoBody {
-		e.body = &body{ReadCloser: http.MaxBytesReader(w, r.Body, int64(p.MaxBody)), left: -1}
+		e.body = &body{ReadCloser: http.MaxBytesReader(w, r.Body, int64(p.MaxBody)), left: r.ContentLength}
 		r.Body = e.body
 	}
 	e.upgrade = strings.EqualFold(r.Header.Get("Upgrade"), "websocket")

@@ -19,13 +19,10 @@ const spare = 2
 func (c *proxyCmd) postgres(ctx context.Context, log *proxyLog) (marksStore, error) {
 	config, err := pgxpool.ParseConfig(c.Store)
 	if err != nil {
-		// pgx quotes what it was given, with a password where it does not find it.
-		return marksStore{}, errors.New("--store: neither a postgres:// nor a redis:// URL that can be read; a password's special characters are %-encoded")
+		return marksStore{}, unreadable("--store: neither a postgres:// nor a redis:// URL")
 	}
 	config.MaxConns = int32(c.MaxInFlight + spare)
-	if _, given := config.ConnConfig.RuntimeParams["application_name"]; !given {
-		config.ConnConfig.RuntimeParams["application_name"] = "fencepost proxy"
-	}
+	introduce(config.ConnConfig, "fencepost proxy")
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return marksStore{}, fmt.Errorf("postgres cannot be used: %w", err)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
@@ -14,8 +13,8 @@ import (
 // and a newer one apart is the window of this one process.
 func (c *proxyCmd) redis() (marksStore, error) {
 	options, err := redis.ParseURL(c.Store)
-	if err != nil { // it may quote the password
-		return marksStore{}, errors.New("--store: not a redis:// URL that can be read; a password's special characters are %-encoded")
+	if err != nil {
+		return marksStore{}, unreadable("--store: not a redis:// URL")
 	}
 	options.ContextTimeoutEnabled = true
 	client := redis.NewClient(options)
