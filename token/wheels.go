@@ -32,6 +32,9 @@ func (r *registry) enter(iss Issuer) *wheel {
 func (r *registry) leave(w *wheel) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if !isComparable(w.issuer) {
+		return // it had the wheel for itself
+	}
 	if w.leases--; w.leases == 0 {
 		delete(r.of, w.issuer)
 	}

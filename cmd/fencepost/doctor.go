@@ -104,18 +104,15 @@ func within(ctx context.Context, examine examination) (*doctor.Report, error) {
 func (c *doctorCmd) patients() (all []examination, err error) {
 	for _, url := range c.Redis {
 		options, err := redis.ParseURL(url)
-		if err != nil { // it may quote the password
-			return nil, errors.New("redis: not a redis:// URL that can be read; a password's special characters are %-encoded")
+		if err != nil {
+			return nil, unreadable("redis: not a redis:// URL")
 		}
 		all = append(all, doctor.Redis{Options: options, Prefix: c.Prefix}.Examine)
 	}
 	if c.Postgres != "" {
-		config, err := (&migrateTarget{Postgres: c.Postgres}).config()
+		config, err := postgresConfig(c.Postgres, "fencepost doctor")
 		if err != nil {
 			return nil, err
-		}
-		if config.RuntimeParams["application_name"] == "fencepost migrate" {
-			config.RuntimeParams["application_name"] = "fencepost doctor"
 		}
 		if config.ConnectTimeout == 0 {
 			config.ConnectTimeout = reach

@@ -49,12 +49,9 @@ func (m *marksCmd) use(calls string, fn func(ctx context.Context, db *marks) err
 	if m.Postgres == "" { // kong would ask for it before it asks for a command
 		return errors.New("marks: no URL: give --postgres=URL, or set FENCEPOST_POSTGRES_URL")
 	}
-	config, err := (&migrateTarget{Postgres: m.Postgres}).config()
+	config, err := postgresConfig(m.Postgres, "fencepost marks")
 	if err != nil {
 		return err
-	}
-	if name := config.RuntimeParams["application_name"]; name == "fencepost migrate" {
-		config.RuntimeParams["application_name"] = "fencepost marks"
 	}
 	ctx, done := untilSignal(context.Background())
 	defer done()

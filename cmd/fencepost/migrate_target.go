@@ -32,18 +32,33 @@ func (t *migrateTarget) schema() string { return pgx.Identifier{t.named()}.Sanit
 const reach = 5 * time.Second
 
 func (t *migrateTarget) config() (*pgx.ConnConfig, error) {
-	if t.Postgres == "" { // a variable that was not set: pgx would look for a server by itself
+	return postgresConfig(t.Postgres, "fencepost migrate")
+}
+
+// postgresConfig reads the URL for the application.
+func postgresConfig(url, application string) (*pgx.ConnConfig, error) {
+	if url == "" { // a variable that was not set: pgx would look for a server by itself
 		return nil, errors.New("postgres: the URL is empty")
 	}
-	config, err := pgx.ParseConfig(t.Postgres)
+	config, err := pgx.ParseConfig(url)
 	if err != nil {
-		// pgx quotes what it was given, and finds the password in it only where that is well-formed.
-		return nil, errors.New("postgres: neither a postgres:// URL nor keyword=value pairs that can be read; in a URL, a password's special characters are %-encoded")
+		return nil, unreadable("postgres: neither a postgres:// URL nor keyword=value pairs")
 	}
-	if _, given := config.RuntimeParams["application_name"]; !given {
-		config.RuntimeParams["application_name"] = "fencepost migrate"
-	}
+	introduce(config, application)
 	return config, nil
+}
+
+// introduce tells the server who asks, unless the URL does.
+func introduce(config *pgx.ConnConfig, application string) {
+	if _, given := config.RuntimeParams["application_name"]; !given {
+		config.RuntimeParams["application_name"] = application
+	}
+}
+
+// unreadable is for a URL. The drivers' own errors quote what they were given,
+// and find the password in it only where that is well-formed.
+func unreadable(what string) error {
+	return errors.New(what + " that can be read; in a URL, a password's special characters are %-encoded")
 }
 
 // use lends fn the database until a signal comes.

@@ -56,8 +56,8 @@ func (c *runCmd) open(ctx context.Context) (runStore, error) {
 
 func (c *runCmd) openRedis() (runStore, error) {
 	options, err := redis.ParseURL(c.Redis)
-	if err != nil { // it may quote the password
-		return runStore{}, errors.New("--redis: not a redis:// URL that can be read; a password's special characters are %-encoded")
+	if err != nil {
+		return runStore{}, unreadable("--redis: not a redis:// URL")
 	}
 	options.ContextTimeoutEnabled = true
 	client := redis.NewClient(options)
@@ -73,12 +73,10 @@ func (c *runCmd) openRedis() (runStore, error) {
 
 func (c *runCmd) openPostgres() (runStore, error) {
 	config, err := pgxpool.ParseConfig(c.Postgres)
-	if err != nil { // it may quote the password
-		return runStore{}, errors.New("--postgres: neither a postgres:// URL nor keyword=value pairs that can be read; in a URL, a password's special characters are %-encoded")
+	if err != nil {
+		return runStore{}, unreadable("--postgres: neither a postgres:// URL nor keyword=value pairs")
 	}
-	if _, given := config.ConnConfig.RuntimeParams["application_name"]; !given {
-		config.ConnConfig.RuntimeParams["application_name"] = "fencepost run"
-	}
+	introduce(config.ConnConfig, "fencepost run")
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
 		return runStore{}, fmt.Errorf("postgres cannot be used: %w", err)

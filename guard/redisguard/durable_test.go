@@ -29,7 +29,7 @@ func (w *elsewhere) write(ctx context.Context, store guard.Store, number int64, 
 func TestAMarkThatIsLessDurableIsNoFence(t *testing.T) {
 	t.Parallel()
 	for name, forget := range map[string]func(*server, *env){
-		"a restart without persistence": func(s *server, _ *env) { s.restart() },
+		"a restart without persistence": func(s *server, _ *env) { s.Restart() },
 		"a flush":                       func(_ *server, e *env) { require.NoError(e, e.client.FlushAll(e.Context()).Err()) },
 		"an eviction": func(_ *server, e *env) {
 			e.set("maxmemory-policy", "allkeys-random")
@@ -62,7 +62,7 @@ func TestAMarkThatIsLessDurableIsNoFence(t *testing.T) {
 		e := s.env()
 		_, err := e.guard.Eval(with(t.Context(), 34, "b"), resource, ledger, []string{e.key}, "b")
 		require.NoError(t, err)
-		s.restart()
+		s.Restart()
 		_, err = e.guard.Eval(with(t.Context(), 33, "a"), resource, ledger, []string{e.key}, "a")
 		require.ErrorIs(t, err, guard.ErrStale)
 		require.Equal(t, []string{"b"}, e.list())

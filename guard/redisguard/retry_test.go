@@ -20,7 +20,7 @@ import (
 func failover(t *testing.T, is *server, next func(net.Conn) net.Conn) *redis.Client {
 	t.Helper()
 	was := serve(t)
-	host, port, err := net.SplitHostPort(is.addr)
+	host, port, err := net.SplitHostPort(is.Addr())
 	require.NoError(t, err)
 	require.NoError(t, was.client().Do(t.Context(), "replicaof", host, port).Err())
 	var dials atomic.Int32
@@ -29,7 +29,7 @@ func failover(t *testing.T, is *server, next func(net.Conn) net.Conn) *redis.Cli
 			if dials.Add(1) == 1 {
 				return new(net.Dialer).DialContext(ctx, network, addr)
 			}
-			conn, err := new(net.Dialer).DialContext(context.WithoutCancel(ctx), network, is.addr)
+			conn, err := new(net.Dialer).DialContext(context.WithoutCancel(ctx), network, is.Addr())
 			if err != nil {
 				return nil, err
 			}

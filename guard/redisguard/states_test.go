@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -43,7 +45,7 @@ func TestAReplicaAdmitsNobody(t *testing.T) {
 	e := replica.env()
 	onMaster := envOn(t, master.client(), "own")
 	require.NoError(t, onMaster.guard.Admit(t.Context(), tok(33, "a")))
-	host, port, err := net.SplitHostPort(master.addr)
+	host, port, err := net.SplitHostPort(master.Addr())
 	require.NoError(t, err)
 	require.NoError(t, e.client.Do(t.Context(), "replicaof", host, port).Err())
 	eventually(t, func() bool { return e.client.Get(t.Context(), e.guard.MarkKey(resource)).Val() == "33 a" })
@@ -82,10 +84,12 @@ func TestAFullMemoryRefusesBeforeAnythingIsWritten(t *testing.T) {
 
 func TestADiskThatFailsRefusesBeforeAnythingIsWritten(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--save", "3600 1")
-	e := s.env()
+	e := serve(t, "--save", "3600 1").env()
 	require.NoError(t, e.guard.Admit(t.Context(), tok(33, "a")))
-	require.NoError(t, os.RemoveAll(s.folder)) // permissions would not keep root from writing
+	folder := filepath.Join(e.client.ConfigGet(t.Context(), "dir").Val()["dir"], "gone")
+	require.NoError(t, os.Mkdir(folder, 0o755))
+	e.set("dir", folder)
+	require.NoError(t, os.Remove(folder)) // permissions would not keep root from writing
 	_ = e.client.BgSave(t.Context()).Err()
 	eventually(t, func() bool {
 		return strings.Contains(e.client.Info(t.Context(), "persistence").Val(), "rdb_last_bgsave_status:err")
@@ -103,7 +107,7 @@ func TestTooFewReplicasRefuseBeforeAnythingIsWritten(t *testing.T) {
 
 func TestAServerThatLoadsRefuses(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--appendonly", "yes", "--appendfsync", "always", "--key-load-delay", "0", "--loading-process-events-interval-bytes", "1024")
+	s := serve(t, "--loading-process-events-interval-bytes", "1024")
 	e := s.env()
 	require.NoError(t, e.guard.Admit(t.Context(), tok(33, "a")))
 	pipe := e.client.Pipeline()
@@ -112,14 +116,9 @@ func TestAServerThatLoadsRefuses(t *testing.T) {
 	}
 	_, err := pipe.Exec(t.Context())
 	require.NoError(t, err)
-	require.NoError(t, e.client.BgRewriteAOF(t.Context()).Err())
-	eventually(t, func() bool {
-		info := e.client.Info(t.Context(), "persistence").Val()
-		return strings.Contains(info, "aof_rewrite_in_progress:0") && strings.Contains(info, "aof_rewrite_scheduled:0")
-	})
-	s.kill()
-	s.argv = append(s.argv, "--key-load-delay", "30000") // of 2000 keys: a minute
-	s.launch()
+	e.set("key-load-delay", "30000") // of 2000 keys: a minute
+	reload := s.client(func(o *redis.Options) { o.ReadTimeout, o.MaxRetries = 100*time.Millisecond, -1 })
+	require.Error(t, reload.Do(t.Context(), "DEBUG", "RELOAD").Err(), "it takes longer")
 	eventually(t, func() bool { return strings.HasPrefix(errText(e.client.Get(t.Context(), "a").Err()), "LOADING") })
 	for verb, do := range doors(e.guard, e.key, "x") {
 		err := do(with(t.Context(), 33, "a"))
@@ -137,9 +136,9 @@ func errText(err error) string {
 
 func TestABusyServerIsAskedAgain(t *testing.T) {
 	t.Parallel()
-	e := serve(t, "--busy-reply-threshold", "1").env()
+	s := serve(t, "--busy-reply-threshold", "1")
+	e, killer := s.env(), s.client()
 	endless := start(func() error { return e.client.Eval(t.Context(), "while true do end", nil).Err() })
-	killer := (&server{T: t, addr: e.client.Options().Addr}).client()
 	eventually(t, func() bool { return strings.HasPrefix(errText(killer.Ping(t.Context()).Err()), "BUSY") })
 	all := doors(e.guard, e.key, "x")
 	all["Admit"] = func(ctx context.Context) error { return e.guard.Admit(ctx, tok(33, "a")) }
@@ -165,7 +164,7 @@ func TestAScriptThatWasAdmittedCannotBeKilled(t *testing.T) {
 	})
 	eventually(t, func() bool { return strings.HasPrefix(errText(killer.Ping(t.Context()).Err()), "BUSY") })
 	require.ErrorContains(t, killer.ScriptKill(t.Context()).Err(), "UNKILLABLE")
-	s.kill()
+	s.Kill()
 	require.ErrorIs(t, await(t, endless), guard.ErrUnknown)
 }
 

@@ -5,12 +5,9 @@
 -- exceed. holder and ttl are those of the last grant, for whoever is refused. Never UNLOGGED.
 -- +goose StatementBegin
 CREATE TABLE "fencepost".advisory (
-  resource text COLLATE "C" PRIMARY KEY
-    CHECK (octet_length(resource) BETWEEN 1 AND 200 AND resource !~ '[[:cntrl:]]'),
-  number bigint NOT NULL
-    CHECK (number BETWEEN 0 AND 999999999999999),
-  holder text COLLATE "C" NOT NULL
-    CHECK (octet_length(holder) <= 200 AND holder !~ '[[:cntrl:]]'),
+  resource "fencepost".name PRIMARY KEY,
+  number "fencepost".last_number NOT NULL,
+  holder "fencepost".last_holder NOT NULL,
   ttl interval NOT NULL
 ) WITH (fillfactor = 50);
 -- +goose StatementEnd
