@@ -3,6 +3,7 @@
 // before a service that cannot be a guard itself:
 //
 //	fencepost simulate                                with embedded servers, in a few seconds
+//	fencepost explore                                 in simulated time, thousands of schedules a second
 //	fencepost migrate up|down|status|check|print      the tables and functions
 //	fencepost marks list|show|prune|reset             what has been admitted
 //	fencepost proxy                                   a guard in front of a service
@@ -36,10 +37,13 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/fencepost/fencepost/internal/kernel"
 )
 
 type cli struct {
 	Simulate simulateCmd `cmd:"" help:"Stop a lock holder past its lease, and see what its late write does."`
+	Explore  exploreCmd  `cmd:"" help:"Play thousands of faulty schedules of locks, guards and holders in simulated time, each from its seed."`
 	Migrate  migrateCmd  `cmd:"" help:"Put Fencepost's tables and functions into a PostgreSQL database."`
 	Marks    marksCmd    `cmd:"" help:"See the marks of a PostgreSQL database, prune them, lower one that is poisoned."`
 	Proxy    proxyCmd    `cmd:"" help:"Stand before a service that cannot compare tokens itself, and refuse stale requests."`
@@ -67,7 +71,7 @@ type streams struct {
 
 // run returns the exit status.
 func run(args []string, std streams) int {
-	parser, err := kong.New(&cli{}, kong.Name("fencepost"), kong.Writers(std.out, std.err), kong.Bind(std),
+	parser, err := kong.New(&cli{}, kong.Name("fencepost"), kong.Writers(std.out, std.err), kong.Bind(std), kong.Vars{"faults": strings.Join(kernel.FaultNames(), ", ")},
 		kong.Description("Fencepost refuses writes from a lock holder that no longer holds the lock."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 90}))
 	if err != nil {

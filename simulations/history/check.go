@@ -22,9 +22,10 @@ func Check(h History) ([]Violation, error) {
 		return nil, err
 	}
 	all := stories(h)
-	parallel(len(all), func(i int) { all[i].fill() })
+	few := len(h.Ops) < 1000 // to wake another core takes longer
+	parallel(len(all), few, func(i int) { all[i].fill() })
 	verdicts := make([]*Violation, len(all)*len(judges))
-	parallel(len(verdicts), func(i int) {
+	parallel(len(verdicts), few, func(i int) {
 		s, j := all[i/len(judges)], judges[i%len(judges)]
 		if v := j.judge(s); v != nil {
 			v.Rule, v.Resource = j.rule, s.resource
@@ -40,8 +41,14 @@ func Check(h History) ([]Violation, error) {
 	return found, nil
 }
 
-// parallel calls do for each i below n, on all cores.
-func parallel(n int, do func(i int)) {
+// parallel calls do for each i below n, on all cores where there is enough to do.
+func parallel(n int, few bool, do func(i int)) {
+	if few {
+		for i := range n {
+			do(i)
+		}
+		return
+	}
 	var next atomic.Int64
 	var working sync.WaitGroup
 	for range min(n, runtime.GOMAXPROCS(0)) {

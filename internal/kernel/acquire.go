@@ -1,0 +1,143 @@
+package kernel
+
+import (
+	"errors"
+	"time"
+
+	"github.com/fencepost/fencepost/internal/lock"
+	"github.com/fencepost/fencepost/internal/tenure"
+	"github.com/fencepost/fencepost/simulations/history"
+	"github.com/fencepost/fencepost/token"
+)
+
+// granted is what the lock says to one who asks.
+type granted struct {
+	grant token.Grant
+	err   error
+}
+
+// wish is h asking for its resource: one question in the record, however often
+// it is put.
+type wish struct {
+	*hold
+	op    op
+	ends  time.Duration // how long it is patient, by its own clock
+	pause time.Duration
+	stamp time.Duration // when the last question was sent that the lock has seen
+	done  bool
+}
+
+func (h *hold) acquire() {
+	a := &wish{hold: h, op: h.begin(history.Acquire), ends: h.clock() + 5*ttl, pause: tenure.FirstPause}
+	a.ask()
+}
+
+func (a *wish) ask() {
+	if a.done {
+		return
+	}
+	if a.clock() > a.ends {
+		a.abandon()
+		return
+	}
+	s, sent := a.server(), a.clock()
+	call(a.process, &s.node, patience+a.w.upTo(ttl), func(answer func(granted)) {
+		a.stamp = max(a.stamp, sent)
+		s.grant(a, answer)
+	}, func(g granted) { a.told(g, sent) }, a.unanswered)
+}
+
+// grant is the server's side of it.
+func (s *server) grant(a *wish, answer func(granted)) {
+	l, r, life := s.locks[a.resource], a.resource, a.life
+	grant, err := s.w.laws.acquire(l, a.holder, ttl, s.clock())
+	s.granted(a, grant, err)
+	if err != nil && s.w.isLine && !stands(l, a.holder) {
+		s.w.laws.join(l, &lock.Waiter{Holder: a.holder, TTL: ttl, Served: func(g token.Grant, err error) {
+			s.granted(a, g, err)
+			stamp := a.stamp
+			s.w.send(s.place, a.place, func() { a.does(life, func() { a.told(granted{g, err}, stamp) }) })
+		}}, s.clock())
+	}
+	s.serve(r)
+	answer(granted{grant, err})
+}
+
+func stands(l *lock.Lock, holder string) bool {
+	for _, w := range l.Line {
+		if w.Holder == holder {
+			return true
+		}
+	}
+	return false
+}
+
+// granted puts down a number that may never be heard of. A holder who asks again
+// may be given several.
+func (s *server) granted(a *wish, g token.Grant, err error) {
+	if err != nil {
+		return
+	}
+	entry := s.w.at(a.op)
+	if entry.Number > 0 {
+		asked := *entry
+		entry = s.w.end(a.begin(history.Acquire), history.Unknown)
+		if entry.Began = asked.Began; asked.Outcome != "" { // it is not asking any more
+			entry.Ended = asked.Ended
+		}
+	}
+	entry.Number = g.Token.Number
+}
+
+// told is what a does with an answer. Its lease counts from when it sent the
+// question, or where it was called from the line, from the last one that the lock
+// had seen by then, which it names.
+func (a *wish) told(g granted, sent time.Duration) {
+	if a.done {
+		return
+	}
+	var held *token.HeldError
+	switch {
+	case g.err == nil:
+		a.done = true
+		a.tok = g.grant.Token
+		a.lease(a.op, sent)
+	case errors.As(g.err, &held):
+		pause := a.pause/2 + a.w.upTo(a.pause)
+		if a.w.isLine {
+			pause = ttl / 3 // it will be called
+		}
+		a.pause = min(2*a.pause, tenure.LongestPause)
+		a.after(tenure.Pause(held.Remaining, pause), a.ask)
+	default:
+		a.abandon()
+	}
+}
+
+// unanswered asks again under the same name, which finds a grant whose answer
+// was lost.
+func (a *wish) unanswered() { a.after(ttl/20, a.ask) }
+
+// abandon gives back what may have been granted, and goes.
+func (a *wish) abandon() {
+	a.done = true
+	a.w.end(a.op, history.Unknown)
+	s, r := a.server(), a.resource
+	tell(a.process, &s.node, func() {
+		s.leave(r, a.holder)
+		_ = s.w.laws.release(s.locks[r], a.holder, s.clock())
+		s.serve(r)
+	})
+	a.round()
+}
+
+// leave takes one who waits out of the line.
+func (s *server) leave(resource int, holder string) {
+	l := s.locks[resource]
+	for _, w := range l.Line {
+		if w.Holder == holder {
+			l.Leave(w, s.clock())
+			return
+		}
+	}
+}

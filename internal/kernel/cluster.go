@@ -1,0 +1,103 @@
+package kernel
+
+import (
+	"time"
+
+	"github.com/fencepost/fencepost/internal/lock"
+)
+
+// server is one that may be the lock: a lock for each resource.
+type server struct {
+	node
+	locks []*lock.Lock
+	calls []bool // by resource: somebody comes by when its grant ends
+}
+
+// cluster is the lock, and the replica that takes its place. Which of the two is
+// the lock each process believes for itself, so that both can be.
+type cluster struct {
+	servers [2]server
+	primary int
+	copied  []lock.Lock // what the replica has seen
+	// late is that the clock has gone back: the leases that were given before end
+	// long after they should. So is what the replica has seen of them.
+	late, copiedLate bool
+}
+
+func (c *cluster) start(w *world) {
+	for i := range c.servers {
+		s := &c.servers[i]
+		s.node = node{w: w, place: atLock + i, name: "lock"}
+		s.forget()
+	}
+	if w.chance(40) { // its clock went back before
+		ahead := lock.Clock(epoch.Add(w.upTo(time.Hour)))
+		for _, l := range c.servers[0].locks {
+			l.Number = ahead
+		}
+	}
+	c.replicate(w)
+}
+
+// forget makes a server know nothing.
+func (s *server) forget() {
+	s.locks, s.calls = nil, make([]bool, len(s.w.names))
+	for _, name := range s.w.names {
+		s.locks = append(s.locks, &lock.Lock{Resource: name})
+	}
+}
+
+// replicate shows the replica what the primary is like, now and then.
+func (c *cluster) replicate(w *world) {
+	c.copied, c.copiedLate = c.copied[:0], c.late
+	for _, l := range c.servers[c.primary].locks {
+		seen := *l
+		seen.Line = nil
+		c.copied = append(c.copied, seen)
+	}
+	if w.now < troubled {
+		w.after(w.upTo(ttl), func() { c.replicate(w) })
+	}
+}
+
+// promote makes the replica the primary, with what it has seen. The old one goes
+// on for those who have not heard.
+func (c *cluster) promote(w *world) {
+	c.primary, c.late = 1-c.primary, c.copiedLate
+	s := &c.servers[c.primary]
+	s.life++
+	s.down, s.skew = false, c.servers[1-c.primary].skew
+	s.forget()
+	for i := range c.copied {
+		*s.locks[i] = c.copied[i]
+	}
+	for _, p := range w.holders {
+		w.after(w.upTo(ttl), func() { p.at = c.primary })
+	}
+}
+
+// serve has somebody come by when the grant ends, for as long as there is a
+// line.
+func (s *server) serve(resource int) {
+	l := s.locks[resource]
+	l.Serve(s.clock())
+	if len(l.Line) == 0 || s.calls[resource] {
+		return
+	}
+	s.calls[resource] = true
+	s.after(l.Grant.Until.Sub(s.clock()), func() {
+		if s.locks[resource] == l {
+			s.calls[resource] = false
+			s.serve(resource)
+		}
+	})
+}
+
+// restart takes a server away. It keeps its locks, and forgets who waits: they
+// ask again.
+func (s *server) restart(away time.Duration) {
+	s.node.restart(away)
+	for r, l := range s.locks {
+		l.Line, s.calls[r] = nil, false
+	}
+}

@@ -1,0 +1,121 @@
+package kernel
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// Plan says which runs to explore.
+type Plan struct {
+	Seed      uint64 // the first; the others follow it
+	Schedules uint64 // how many
+	Faults    Faults
+}
+
+// Report is what many runs come to. Each seed is played twice: guarded, and as
+// the control, in which nothing is refused.
+type Report struct {
+	Schedules         uint64 `json:"schedules"`
+	Violations        uint64 `json:"violations"`         // runs that broke a rule
+	ControlViolations uint64 `json:"control_violations"` // the same of the control
+	Seed              uint64 `json:"seed"`               // the first
+	Acknowledged      uint64 `json:"acknowledged"`       // units of work, guarded
+	Lost              uint64 `json:"lost"`               // of these
+	ControlLost       uint64 `json:"control_lost"`
+
+	// The least seeds that broke a rule; 0: there is none.
+	Broken        uint64 `json:"broken_seed,omitempty"`
+	ControlBroken uint64 `json:"control_broken_seed,omitempty"`
+}
+
+// Proven reports whether the guard was broken never, and the control sometimes.
+func (r *Report) Proven() bool { return r.Violations+r.Lost == 0 && r.ControlViolations > 0 }
+
+// chunk is how many seeds one core takes at a time.
+const chunk = 64
+
+// Explore plays all runs of a plan on all cores. It ends early, with its cause,
+// when ctx ends. The report does not depend on the number of cores. done is told
+// how many have been played, now and then.
+func Explore(ctx context.Context, p Plan, done func(schedules uint64)) (Report, error) {
+	sum := Report{Seed: p.Seed}
+	var next atomic.Uint64
+	var mu sync.Mutex
+	var failed error
+	var working sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		working.Go(func() {
+			var guarded, control Player
+			for ctx.Err() == nil {
+				from := next.Add(chunk) - chunk
+				if from >= p.Schedules {
+					return
+				}
+				part, err := p.explore(from, min(from+chunk, p.Schedules), &guarded, &control)
+				mu.Lock()
+				sum.add(part)
+				if err != nil && failed == nil {
+					failed = err
+					next.Store(p.Schedules)
+				}
+				done(sum.Schedules)
+				mu.Unlock()
+			}
+		})
+	}
+	working.Wait()
+	if failed == nil {
+		failed = context.Cause(ctx)
+	}
+	return sum, failed
+}
+
+func (p Plan) explore(from, to uint64, guarded, control *Player) (r Report, err error) {
+	for i := from; i < to; i++ {
+		seed := p.Seed + i
+		run, err := guarded.Play(seed, Setting{Faults: p.Faults})
+		if err != nil {
+			return r, err
+		}
+		r.Acknowledged += uint64(run.Acknowledged)
+		r.Lost += uint64(run.Lost)
+		r.Violations, r.Broken = count(r.Violations, r.Broken, run)
+		run, err = control.Play(seed, Setting{Faults: p.Faults, Observe: true})
+		if err != nil {
+			return r, err
+		}
+		r.ControlLost += uint64(run.Lost)
+		r.ControlViolations, r.ControlBroken = count(r.ControlViolations, r.ControlBroken, run)
+		r.Schedules++
+	}
+	return r, nil
+}
+
+func count(violations, least uint64, run Run) (uint64, uint64) {
+	if len(run.Violations) == 0 {
+		return violations, least
+	}
+	return violations + 1, lower(least, run.Seed)
+}
+
+// add adds what others have counted.
+func (r *Report) add(part Report) {
+	r.Schedules += part.Schedules
+	r.Violations += part.Violations
+	r.ControlViolations += part.ControlViolations
+	r.Acknowledged += part.Acknowledged
+	r.Lost += part.Lost
+	r.ControlLost += part.ControlLost
+	r.Broken = lower(r.Broken, part.Broken)
+	r.ControlBroken = lower(r.ControlBroken, part.ControlBroken)
+}
+
+// lower is the lesser of two seeds, of which 0 is none.
+func lower(a, b uint64) uint64 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,106 @@
+package kernel
+
+import (
+	"time"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/tenure"
+	"github.com/fencepost/fencepost/simulations/history"
+	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/seal"
+)
+
+// hold is one acquisition of a process, from the question to the release.
+type hold struct {
+	*process
+	resource int
+	holder   string
+	tok      token.Token
+	span     tenure.Span
+	alarm    int  // the last one that was set
+	lost     bool // its context has ended
+	isOver   bool
+	isDone   bool // something was
+	healings int
+	tasks    int         // to go
+	seal     seal.Sealed // of tok, once it was asked for
+}
+
+// round begins the next acquisition, after a while.
+func (p *process) round() { p.rest(ttl / 4) }
+
+func (p *process) rest(d time.Duration) {
+	p.after(p.w.upTo(d), func() {
+		if p.rounds > 0 && p.w.now < horizon {
+			p.hold(p.w.draw.IntN(len(p.w.names)), 0)
+		}
+	})
+}
+
+// hold takes a resource. It is called again, under another name, where a claim
+// has healed the lock.
+func (p *process) hold(resource, healings int) {
+	h := &hold{process: p, resource: resource, holder: p.holder(), healings: healings, tasks: 1 + p.w.draw.IntN(3)}
+	h.acquire()
+}
+
+func (h *hold) server() *server { return &h.w.lock.servers[h.at] }
+
+// begin puts down what h asks for now, under its token.
+func (h *hold) begin(kind history.Kind) op {
+	o := h.w.begin(kind, h.name, h.resource)
+	entry := h.w.at(o)
+	entry.Number, entry.Holder = h.tok.Number, h.holder
+	return o
+}
+
+// heal has the lock raised past the mark that has refused h, if that is what it
+// takes.
+func (h *hold) heal(stale *guard.StaleError, then func(healed bool)) {
+	number, mark := h.tok.Number, stale.Mark.Number
+	if !h.w.laws.suspects(number, mark, h.lost) {
+		then(false)
+		return
+	}
+	s, r := h.server(), h.resource
+	call(h.process, &s.node, ttl, func(answer func(error)) {
+		answer(h.w.laws.raise(s.locks[r], mark, s.clock()))
+	}, func(err error) {
+		loss := isLoss(err)
+		then((err == nil || loss) && tenure.Healed(number, mark, loss))
+	}, func() { then(false) })
+}
+
+// leave gives the resource back.
+func (h *hold) leave() {
+	if h.isOver {
+		return
+	}
+	h.isOver = true
+	rest := ttl / 4
+	if h.isDone {
+		h.rounds--
+	} else {
+		rest = 3 * ttl / 4 // and no longer: who does not try for a ttl is not kept waiting
+	}
+	o, s, r := h.begin(history.Release), h.server(), h.resource
+	call(h.process, &s.node, ttl, func(answer func(error)) {
+		err := h.w.laws.release(s.locks[r], h.holder, s.clock())
+		s.serve(r)
+		answer(err)
+	}, func(err error) {
+		h.w.end(o, outcome(err))
+		h.rest(rest)
+	}, func() {
+		h.w.end(o, history.Unknown)
+		h.rest(rest)
+	})
+}
+
+// think is how long work takes: a moment, or longer.
+func (h *hold) think() time.Duration {
+	if h.w.chance(25) {
+		return h.w.upTo(ttl / 2)
+	}
+	return h.w.upTo(ttl / 20)
+}

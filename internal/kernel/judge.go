@@ -1,0 +1,52 @@
+package kernel
+
+import (
+	"github.com/fencepost/fencepost/simulations/history"
+)
+
+// excuses reports whether a rule was broken by a lock that has lost its memory,
+// or by a clock, and not at the resource. While the lock's clock is behind the
+// ends that it has promised, nobody gets anything. And a service does not tell its
+// mark: nobody can raise a lock past it whose clock is behind it too.
+func (w *world) excuses(v history.Violation) bool {
+	switch v.Rule.At {
+	case history.AtLock:
+		return w.forgot || w.jumped && v.Rule.ID == "alone"
+	case history.AtAlive:
+		return w.lock.late || w.isMute
+	}
+	return false
+}
+
+// count returns how many units were acknowledged, and how many of them are not
+// among those that the rows remember: what a row has, less than all that were
+// applied to it, was overwritten.
+func (w *world) count() (acknowledged, lost int) {
+	applied := make([]int, len(w.names))
+	for i := range w.units {
+		u := &w.units[i]
+		applied[u.resource] += u.applied
+		if w.at(u.op).Outcome == history.Accepted {
+			acknowledged++
+		}
+	}
+	for r := range w.names {
+		lost += applied[r] - w.store.rows[r].value
+	}
+	return acknowledged, min(lost, acknowledged)
+}
+
+// trace puts down how often each unit, and each attempt that was refused, is
+// remembered.
+func (w *world) trace() {
+	for i := range w.units {
+		u := &w.units[i]
+		entry := w.at(u.op)
+		entry.Traced, entry.Counted = true, u.applied
+		for _, o := range u.writes {
+			write := w.at(o)
+			write.Counted++
+			write.Traced = true
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package kernel
+
+import (
+	"errors"
+	"time"
+
+	"github.com/fencepost/fencepost/internal/tenure"
+	"github.com/fencepost/fencepost/simulations/history"
+	"github.com/fencepost/fencepost/token"
+)
+
+// lease begins with a grant that was asked for then, and renews itself from
+// before the claim on.
+func (h *hold) lease(o op, sent time.Duration) {
+	until := h.w.laws.until(sent, h.clock())
+	entry := h.w.end(o, history.Accepted)
+	entry.Number, entry.Until = h.tok.Number, h.shown(until)
+	if tenure.TooLate(until-h.clock(), margin) {
+		h.lost = true
+		h.leave()
+		return
+	}
+	h.span.Stop = tenure.Never
+	h.span.Wind(h.clock(), until, margin)
+	h.set()
+	h.w.laws.claim(h)
+}
+
+// set sets the alarm to the next thing to do for the lease.
+func (h *hold) set() {
+	h.alarm++
+	alarm := h.alarm
+	h.after(h.span.Next-h.clock(), func() {
+		if h.alarm == alarm && !h.isOver && !h.lost {
+			h.turn()
+		}
+	})
+}
+
+func (h *hold) turn() {
+	now := h.clock()
+	switch {
+	case h.span.End() <= now:
+		h.lost = true
+		return
+	case h.span.Due(now, ttl):
+		bound := h.span.Bound(now, ttl)
+		h.span.Ask()
+		h.renew(bound)
+	}
+	h.set()
+}
+
+type renewed struct{ err error }
+
+func (h *hold) renew(bound time.Duration) {
+	o, s, r, sent := h.begin(history.Renew), h.server(), h.resource, h.clock()
+	call(h.process, &s.node, bound, func(answer func(renewed)) {
+		_, err := h.w.laws.renew(s.locks[r], h.holder, ttl, s.clock())
+		s.serve(r)
+		answer(renewed{err})
+	}, func(r renewed) {
+		until := h.w.laws.until(sent, h.clock())
+		if entry := h.w.end(o, outcome(r.err)); r.err == nil {
+			entry.Until = h.shown(until)
+		}
+		h.answered(r.err, until)
+	}, func() {
+		h.w.end(o, history.Unknown)
+		h.answered(errUnheard, 0)
+	})
+}
+
+// answered is told what became of a renewal. A lease that has ended stays so.
+func (h *hold) answered(err error, until time.Duration) {
+	switch {
+	case h.lost || h.isOver:
+		return
+	case isLoss(err):
+		h.lost = true
+		return
+	case err != nil || until <= h.clock():
+		h.span.Fail(h.clock(), ttl)
+	default:
+		h.span.Wind(h.clock(), until, margin)
+	}
+	h.set()
+}
+
+var errUnheard = errors.New("kernel: no answer")
+
+func isLoss(err error) bool { return errors.Is(err, token.ErrLost) }

@@ -1,0 +1,101 @@
+package kernel
+
+import (
+	"strings"
+	"time"
+
+	"github.com/fencepost/fencepost/internal/lock"
+	"github.com/fencepost/fencepost/token"
+)
+
+var lockMutants = []mistake{
+	{"number before the lock", func(l *laws) {
+		drawn := map[string]int64{}
+		renumber(l, func(k *lock.Lock, holder string, now time.Time) int64 { return drawn[holder] })
+		granting := l.acquire
+		l.acquire = func(k *lock.Lock, holder string, ttl time.Duration, now time.Time) (token.Grant, error) {
+			if drawn[holder] == 0 {
+				k.Number = max(k.Number+1, lock.Clock(now))
+				drawn[holder] = k.Number
+			}
+			return granting(k, holder, ttl, now)
+		}
+	}},
+	{"number is the clock", func(l *laws) {
+		renumber(l, func(_ *lock.Lock, _ string, now time.Time) int64 { return lock.Clock(now) })
+	}},
+	{"number is shortened", func(l *laws) {
+		renumber(l, func(k *lock.Lock, _ string, _ time.Time) int64 { return k.Number / 1000 * 1000 })
+	}},
+	{"number ends with the lease", func(l *laws) {
+		count := map[string]int64{}
+		renumber(l, func(k *lock.Lock, _ string, _ time.Time) int64 { count[k.Resource]++; return count[k.Resource] })
+		l.release = func(k *lock.Lock, holder string, now time.Time) error {
+			count[k.Resource] = 0
+			return k.Release(holder, now)
+		}
+	}},
+	{"held lock is granted", func(l *laws) {
+		l.acquire = func(k *lock.Lock, holder string, ttl time.Duration, now time.Time) (token.Grant, error) {
+			k.Grant.Until = time.Time{}
+			return k.Acquire(holder, ttl, now)
+		}
+	}},
+	{"grant is answered again after its end", func(l *laws) {
+		given := map[string]token.Grant{}
+		l.acquire = func(k *lock.Lock, holder string, ttl time.Duration, now time.Time) (token.Grant, error) {
+			if g, again := given[holder]; again {
+				return g, nil
+			}
+			g, err := k.Acquire(holder, ttl, now)
+			if err == nil {
+				given[holder] = g
+			}
+			return g, err
+		}
+	}},
+	{"ttl computed before the wait", func(l *laws) {
+		l.join = func(k *lock.Lock, w *lock.Waiter, now time.Time) {
+			served, until := w.Served, now.Add(w.TTL)
+			w.Served = func(g token.Grant, err error) { k.Grant.Until = until; served(g, err) }
+			k.Join(w, now)
+		}
+	}},
+	{"renew acquires", func(l *laws) {
+		l.renew = func(k *lock.Lock, holder string, ttl time.Duration, now time.Time) (time.Time, error) {
+			g, err := k.Acquire(holder, ttl, now)
+			return g.Until, err
+		}
+	}},
+	{"renew without owner check", func(l *laws) {
+		l.renew = func(k *lock.Lock, _ string, ttl time.Duration, now time.Time) (time.Time, error) {
+			return k.Renew(k.Grant.Token.Holder, ttl, now)
+		}
+	}},
+	{"release without owner check", func(l *laws) {
+		l.release = func(k *lock.Lock, _ string, now time.Time) error { return k.Release(k.Grant.Token.Holder, now) }
+	}},
+	{"release compares the beginning of the holder", func(l *laws) {
+		l.release = func(k *lock.Lock, holder string, now time.Time) error {
+			if name, _, _ := strings.Cut(holder, "-"); strings.HasPrefix(k.Grant.Token.Holder, name) {
+				holder = k.Grant.Token.Holder
+			}
+			return k.Release(holder, now)
+		}
+	}},
+	{"raise does nothing", func(l *laws) {
+		l.raise = func(*lock.Lock, int64, time.Time) error { return nil }
+	}},
+}
+
+// renumber puts another number in each grant.
+func renumber(l *laws, number func(k *lock.Lock, holder string, now time.Time) int64) {
+	l.acquire = func(k *lock.Lock, holder string, ttl time.Duration, now time.Time) (token.Grant, error) {
+		g, err := k.Acquire(holder, ttl, now)
+		if err == nil {
+			g.Token.Number = number(k, holder, now)
+			k.Grant.Token.Number = g.Token.Number
+		}
+		return g, err
+	}
+}

@@ -1,0 +1,49 @@
+package kernel
+
+import "time"
+
+// The places on the network. Holders are from 0 on.
+const (
+	atLock = 8 + iota // and its replica at the next
+	atReplica
+	atStore
+	atProxy
+	places
+)
+
+// network carries messages, or does not.
+type network struct {
+	cut [places][places]time.Duration // until when nothing gets through
+}
+
+// send has something arrive: once, never, twice, or much later.
+func (w *world) send(from, to int, arrive func()) {
+	if w.now < w.network.cut[from][to] {
+		return
+	}
+	if w.amiss(Lose, 8) {
+		return
+	}
+	w.after(w.travel(), arrive)
+	if from != atProxy && to != atProxy && w.amiss(Duplicate, 8) { // HTTP goes over one connection; it is the proxy that repeats
+		w.after(w.travel()+w.upTo(ttl), arrive)
+	}
+}
+
+// travel is how long a message takes.
+func (w *world) travel() time.Duration {
+	d := ttl/400 + w.upTo(ttl/100)
+	if w.amiss(Delay, 25) {
+		d += w.upTo(ttl / 5)
+	}
+	if w.amiss(Reorder, 8) {
+		d += w.upTo(2 * ttl)
+	}
+	return d
+}
+
+// amiss reports whether this message meets with fault, as percent of them do
+// while there is trouble.
+func (w *world) amiss(fault Faults, percent int) bool {
+	return w.now < troubled && w.faults.has(fault) && w.chance(percent)
+}

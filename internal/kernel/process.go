@@ -1,0 +1,107 @@
+package kernel
+
+import (
+	"strconv"
+	"time"
+)
+
+// process is one that holds resources, one at a time. It can be stopped, as by
+// SIGSTOP; suspended, as a virtual machine is, so that its own clock stands too;
+// and killed.
+type process struct {
+	w       *world
+	place   int
+	name    string
+	life    int
+	asks    int // acquisitions so far
+	at      int // the server that it takes for the lock
+	rounds  int // to go, in which something is done
+	stopped bool
+	inbox   []func()      // what came meanwhile
+	stood   time.Duration // what its clock shows too little
+}
+
+func newProcess(w *world, place int) *process {
+	return &process{w: w, place: place, name: string(rune('A' + place)), rounds: 1 + w.draw.IntN(4)}
+}
+
+// clock is what it measures leases with.
+func (p *process) clock() time.Duration { return p.w.now - p.stood }
+
+// shown is what the world's clock shows when p's shows t.
+func (p *process) shown(t time.Duration) time.Duration { return t + p.stood }
+
+// holder is the name of its next acquisition.
+func (p *process) holder() string {
+	p.asks++
+	return p.name + "-" + strconv.Itoa(p.asks)
+}
+
+// does something, in that life; and when it is awake.
+func (p *process) does(life int, do func()) {
+	switch {
+	case p.life != life:
+	case p.stopped:
+		p.inbox = append(p.inbox, do)
+	default:
+		do()
+	}
+}
+
+// after does something later, by p's own clock.
+func (p *process) after(d time.Duration, do func()) {
+	life, due := p.life, p.clock()+max(d, 0)
+	var ring func()
+	ring = func() {
+		if early := due - p.clock(); early > 0 && p.life == life {
+			p.w.after(early, ring)
+			return
+		}
+		p.does(life, do)
+	}
+	p.w.after(d, ring)
+}
+
+// stop stops it for d; with its clock, if it is suspended.
+func (p *process) stop(d time.Duration, suspended bool) {
+	if p.stopped {
+		return
+	}
+	p.stopped = true
+	life := p.life
+	p.w.after(d, func() {
+		if p.life != life {
+			return
+		}
+		p.stopped = false
+		if suspended {
+			p.stood += d
+			p.w.jumped = true
+		}
+		waiting := p.inbox
+		p.inbox = nil
+		for _, do := range waiting {
+			p.does(life, do)
+		}
+	})
+}
+
+// stumble stops it right here, now and then: before it sends something, after it
+// has looked whether it may, and after it has sent it.
+func (p *process) stumble() {
+	switch {
+	case p.stopped:
+	case p.w.amiss(Pause, 4):
+		p.w.pauses(p)
+	case p.w.amiss(Suspend, 4):
+		p.w.suspends(p)
+	}
+}
+
+// crash ends it, and another begins in its place a while later.
+func (p *process) crash(away time.Duration) {
+	p.life++
+	p.w.hush(p.name)
+	p.stopped, p.inbox = false, nil
+	p.after(away, p.round)
+}

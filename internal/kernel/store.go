@@ -1,0 +1,126 @@
+package kernel
+
+import (
+	"time"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/lock"
+	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/seal"
+)
+
+// store is a database: rows, and the marks that guard them. What it does in one
+// step is a transaction.
+type store struct {
+	node
+	rows  []row        // by resource
+	marks []guard.Mark // by resource; zero: none, judged by the floor
+	floor int64
+}
+
+type row struct {
+	value   int   // units that are remembered
+	version int64 // changes so far
+}
+
+func newStore(w *world) *store {
+	return &store{
+		node: node{w: w, place: atStore, name: "store"},
+		rows: make([]row, len(w.names)), marks: make([]guard.Mark, len(w.names)),
+	}
+}
+
+// request is a question or a change under a token.
+type request struct {
+	resource int
+	tok      token.Token
+	seal     seal.Sealed // where it goes to the service
+	task     *task       // nil: a claim
+	write    op          // the attempt, where the holder writes itself
+	seen     row         // what it read
+}
+
+// reply is what the guard says of it.
+type reply struct {
+	err        error
+	seen, made int64 // versions
+	by         op    // the attempt that was applied
+}
+
+// mark is that of a resource, or the floor.
+func (s *store) mark(resource int) guard.Mark {
+	if mark := s.marks[resource]; mark.Number > 0 {
+		return mark
+	}
+	return guard.Mark{Number: s.floor}
+}
+
+// admit compares and raises. The unguarded control takes no notice of a refusal.
+func (s *store) admit(resource int, tok token.Token) error {
+	raised, err := s.w.laws.raised(s.mark(resource), tok)
+	if err != nil {
+		if s.w.observe {
+			return nil
+		}
+		return err
+	}
+	s.marks[resource] = raised
+	return nil
+}
+
+// write admits and applies in one transaction. A unit that was applied is
+// answered first, as it was then: a copy that is refused would say, of the unit,
+// what is not true.
+func (s *store) write(q *request, answer func(reply)) {
+	if u := &s.w.units[q.task.unit]; u.applied > 0 {
+		answer(u.reply())
+		return
+	}
+	if err := s.w.laws.admit(s, q.resource, q.tok); err != nil {
+		answer(reply{err: err})
+		return
+	}
+	answer(s.w.laws.apply(s, q))
+}
+
+// apply writes what the holder has made of what it read, once.
+func (s *store) apply(q *request) reply {
+	u := &s.w.units[q.task.unit]
+	if u.applied == 0 {
+		s.put(q, u)
+	}
+	return u.reply()
+}
+
+func (s *store) put(q *request, u *unit) {
+	r := &s.rows[q.resource]
+	r.value = q.seen.value + 1
+	r.version++
+	u.applied++
+	u.seen, u.made = q.seen.version, r.version
+	u.writes = append(u.writes, q.write)
+}
+
+// prune forgets the marks below cutoff. The floor is raised over them in the
+// same transaction.
+func (s *store) prune(cutoff int64) {
+	s.floor = max(s.floor, cutoff)
+	for r := range s.marks {
+		if s.marks[r].Number < cutoff {
+			s.marks[r] = guard.Mark{}
+			s.pruned(r)
+		}
+	}
+}
+
+// restart takes the store away, and the service before it.
+func (s *store) restart(away time.Duration) {
+	s.node.restart(away)
+	if s.w.service != nil {
+		s.w.service.open()
+	}
+	s.w.laws.awaken(s)
+}
+
+// now is the least number that is minted now, by the store's clock.
+func (s *store) now() int64 { return lock.Clock(s.clock()) }

@@ -1,0 +1,96 @@
+package kernel
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// The proportions of a run. Only these matter: nothing waits for real.
+const (
+	ttl      = 100 * time.Millisecond
+	margin   = ttl / 10
+	troubled = 4 * ttl          // faults begin before this
+	horizon  = troubled + 8*ttl // and work before this
+	patience = ttl / 4          // for an answer
+	slack    = 4 * ttl          // what work, claims and healing take of time
+)
+
+// endless is many times what happens in a run.
+const endless = 50_000
+
+// epoch is what all clocks show at the beginning.
+var epoch = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// world is one run under way.
+type world struct {
+	laws    *laws
+	observe bool // refuse nothing
+	faults  Faults
+	draw    *rand.Rand
+	now     time.Duration
+	agenda  agenda
+	record  record
+	network network
+	lock    cluster
+	store   *store
+	service *service // nil: holders ask the store themselves
+	holders []*process
+	names   []string // of the resources
+	units   []unit
+	isLine  bool // waiters stand in line
+	forgot  bool // the lock has lost some of its memory
+	jumped  bool // a clock that leases are measured by has jumped, or stood
+	isMute  bool // a service has refused by a mark that is above the lock's clock, and does not tell it
+}
+
+func newWorld(seed uint64, s Setting) *world {
+	w := &world{laws: s.laws(), observe: s.Observe, draw: rand.New(rand.NewPCG(seed, 0))}
+	w.faults = w.some(s.Faults)
+	w.names = []string{"account/42", "job/7"}[:1+w.draw.IntN(2)]
+	w.isLine = w.flip()
+	w.store = newStore(w)
+	if w.flip() {
+		w.service = newService(w)
+	}
+	for i := range 2 + w.draw.IntN(2) {
+		w.holders = append(w.holders, newProcess(w, i))
+	}
+	return w
+}
+
+// begins puts down what happens first.
+func (w *world) begins() {
+	w.lock.start(w)
+	for _, p := range w.holders {
+		for range 1 + w.draw.IntN(2) { // it may do two things at a time
+			p.after(w.upTo(ttl/2), p.round)
+		}
+	}
+	w.plan()
+}
+
+// run lets everything happen that is to happen.
+func (w *world) run() error {
+	for len(w.agenda.events) > 0 {
+		if w.agenda.count > endless {
+			return fmt.Errorf("kernel: after %d events there is no end in sight", endless)
+		}
+		e := w.agenda.pop()
+		w.now = e.at
+		e.do()
+	}
+	w.close()
+	return nil
+}
+
+func (w *world) after(d time.Duration, do func()) { w.agenda.push(w.now+max(d, 0), do) }
+
+// flip is heads every other time.
+func (w *world) flip() bool { return w.draw.Uint64()&1 == 0 }
+
+// chance is true percent times of a hundred.
+func (w *world) chance(percent int) bool { return percent > 0 && w.draw.IntN(100) < percent }
+
+// upTo is a time below d.
+func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.draw.Int64N(int64(d))) }
