@@ -56,7 +56,7 @@ func (s *server) grant(a *wish, answer func(granted)) {
 		s.w.laws.join(l, &lock.Waiter{Holder: a.holder, TTL: ttl, Served: func(g token.Grant, err error) {
 			s.granted(a, g, err)
 			stamp := a.stamp
-			s.w.send(s.place, a.place, func() { a.does(life, func() { a.told(granted{g, err}, stamp) }) })
+			s.w.sendTo(a.process, life, s.place, func() { a.told(granted{g, err}, stamp) })
 		}}, s.clock())
 	}
 	s.serve(r)

@@ -17,16 +17,25 @@ type network struct {
 }
 
 // send has something arrive: once, never, twice, or much later.
-func (w *world) send(from, to int, arrive func()) {
+func (w *world) send(from, to int, arrive func()) { w.carry(from, to, event{do: arrive}) }
+
+// sendTo has that life of p hear something.
+func (w *world) sendTo(p *process, life, from int, hear func()) {
+	w.carry(from, p.place, event{do: hear, who: p, life: life})
+}
+
+func (w *world) carry(from, to int, e event) {
 	if w.now < w.network.cut[from][to] {
 		return
 	}
 	if w.amiss(Lose, 8) {
 		return
 	}
-	w.after(w.travel(), arrive)
+	e.at = w.now + w.travel()
+	w.agenda.push(e)
 	if from != atProxy && to != atProxy && w.amiss(Duplicate, 8) { // HTTP goes over one connection; it is the proxy that repeats
-		w.after(w.travel()+w.upTo(ttl), arrive)
+		e.at = w.now + w.travel() + w.upTo(ttl)
+		w.agenda.push(e)
 	}
 }
 

@@ -25,12 +25,14 @@ func (n *node) hear(message func()) {
 
 // after does something later, if n lives as long.
 func (n *node) after(d time.Duration, do func()) {
-	life := n.life
-	n.w.after(d, func() {
-		if n.life == life {
-			do()
-		}
-	})
+	n.w.agenda.push(event{at: n.w.now + max(d, 0), do: do, who: n, life: n.life})
+}
+
+// act implements [actor].
+func (n *node) act(e *event) {
+	if n.life == e.life {
+		e.do()
+	}
 }
 
 // restart takes n away for a while.

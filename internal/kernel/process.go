@@ -50,16 +50,18 @@ func (p *process) does(life int, do func()) {
 
 // after does something later, by p's own clock.
 func (p *process) after(d time.Duration, do func()) {
-	life, due := p.life, p.clock()+max(d, 0)
-	var ring func()
-	ring = func() {
-		if early := due - p.clock(); early > 0 && p.life == life {
-			p.w.after(early, ring)
-			return
-		}
-		p.does(life, do)
+	d = max(d, 0)
+	p.w.agenda.push(event{at: p.w.now + d, do: do, who: p, life: p.life, due: p.clock() + d})
+}
+
+// act implements [actor]. Where p's clock has stood, it is not time yet.
+func (p *process) act(e *event) {
+	if early := e.due - p.clock(); early > 0 && p.life == e.life {
+		e.at = p.w.now + early
+		p.w.agenda.push(*e)
+		return
 	}
-	p.w.after(d, ring)
+	p.does(e.life, e.do)
 }
 
 // stop stops it for d; with its clock, if it is suspended.

@@ -78,13 +78,15 @@ func (w *world) run() error {
 		}
 		e := w.agenda.pop()
 		w.now = e.at
-		e.do()
+		e.happen()
 	}
 	w.close()
 	return nil
 }
 
-func (w *world) after(d time.Duration, do func()) { w.agenda.push(w.now+max(d, 0), do) }
+func (w *world) after(d time.Duration, do func()) {
+	w.agenda.push(event{at: w.now + max(d, 0), do: do})
+}
 
 // flip is heads every other time.
 func (w *world) flip() bool { return w.draw.Uint64()&1 == 0 }
