@@ -62,7 +62,7 @@ func (st *stage) verdict() error {
 		return fmt.Errorf("simulations: %w", err)
 	}
 	if len(broken) > 0 {
-		return &Verdict{Broken: broken}
+		return &Verdict{Broken: broken, History: h}
 	}
 	if st.twin {
 		return nil

@@ -21,6 +21,7 @@ func (st *stage) lose(w *writer) {
 	op := history.Op{
 		Kind: history.Release, Writer: w.name, Resource: tok.Resource,
 		Number: tok.Number, Holder: tok.Holder, Began: st.clock.tick(),
+		Note: "loses the lock",
 	}
 	err := st.subject.Issuer.Release(ctx, *tok)
 	op.Outcome, op.Ended = LockOutcome(err), st.clock.tick()

@@ -30,7 +30,7 @@ func (p *performance) perform() {
 	for _, w := range sleepers {
 		p.add(history.Op{
 			Kind: history.Fault, Writer: w.name, Resource: p.subject.Resource,
-			Outcome: history.Accepted, Began: fell, Ended: woke,
+			Outcome: history.Accepted, Began: fell, Ended: woke, Note: "asleep",
 		})
 	}
 	p.wakeAll(sleepers)

@@ -16,14 +16,18 @@ import (
 //
 //	go test -run 'TestWithdraw/plan/2_holders/A_sleeps_at_5_begin/B_writes_before/lock_free/A_wakes'
 //	go test -run 'TestWithdraw/random/seed_77'
+//
+// Of the first that fails it writes a page with a picture, and says where: in
+// t.ArtifactDir, if the test runs with -artifacts, else in [os.TempDir].
 func Run(t *testing.T, s Subject) {
 	t.Helper()
 	s, err := s.complete()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("plan", func(t *testing.T) { runPlan(t, s) })
-	t.Run("random", func(t *testing.T) { runRandom(t, s) })
+	pictures := &album{}
+	t.Run("plan", func(t *testing.T) { runPlan(t, s, pictures) })
+	t.Run("random", func(t *testing.T) { runRandom(t, s, pictures) })
 	t.Run("twin", func(t *testing.T) {
 		if said, err := bite(t.Context(), s); err != nil {
 			t.Error(err)
@@ -33,10 +37,10 @@ func Run(t *testing.T, s Subject) {
 	})
 }
 
-func runPlan(t *testing.T, s Subject) {
+func runPlan(t *testing.T, s Subject, pictures *album) {
 	x, err := scout(t.Context(), s, false)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(pictures.told(t, err))
 	}
 	t.Logf("simulations: a holder's steps: %q", x.steps)
 	performed := 0
@@ -44,7 +48,7 @@ func runPlan(t *testing.T, s Subject) {
 		ok := t.Run(i.String(), func(t *testing.T) {
 			performed++
 			if err := x.perform(t.Context(), i); err != nil {
-				t.Error(err)
+				t.Error(pictures.told(t, err))
 			}
 		})
 		if !ok {
@@ -56,28 +60,28 @@ func runPlan(t *testing.T, s Subject) {
 	}
 }
 
-func runRandom(t *testing.T, s Subject) {
+func runRandom(t *testing.T, s Subject, pictures *album) {
 	x, err := scout(t.Context(), s, false)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(pictures.told(t, err))
 	}
 	if seed, ok := wanted(); ok {
-		runSeed(t, x, seed)
+		runSeed(t, x, seed, pictures)
 		return
 	}
 	n := 0
 	for begun := time.Now(); s.goesOn(begun, n); n++ {
-		if !runSeed(t, x, s.Seed+uint64(n)) {
+		if !runSeed(t, x, s.Seed+uint64(n), pictures) {
 			return
 		}
 	}
 	t.Logf("simulations: %d random interleavings, seeds from %d on", n, s.Seed)
 }
 
-func runSeed(t *testing.T, x *explorer, seed uint64) bool {
+func runSeed(t *testing.T, x *explorer, seed uint64, pictures *album) bool {
 	return t.Run(fmt.Sprintf("seed_%d", seed), func(t *testing.T) {
 		if err := x.shuffle(t.Context(), seed); err != nil {
-			t.Error(err)
+			t.Error(pictures.told(t, err))
 		}
 	})
 }

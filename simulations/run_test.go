@@ -55,7 +55,7 @@ func TestANameThatNoInterleavingHasFails(t *testing.T) {
 func fails(t *testing.T, run string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run", "^"+run)
-	cmd.Env = append(os.Environ(), envBroken+"=1")
+	cmd.Env = append(os.Environ(), envBroken+"=1", "TMPDIR="+t.TempDir()) // where the picture goes
 	out, err := cmd.CombinedOutput()
 	require.Error(t, err, "%s", out)
 	return string(out)

@@ -17,6 +17,9 @@ type Verdict struct {
 	// breaks each. There are none where the run was toothless: no interleaving
 	// corrupted the twin either, so that nothing was proven.
 	Broken []history.Violation
+	// History is all that was put down of the interleaving. Run draws it as a
+	// page, of the first that fails.
+	History history.History
 	// Said is the error of a Do whom nobody disturbed, if there was one: what it
 	// was refused for, say.
 	Said error

@@ -17,6 +17,7 @@ type simulateCmd struct {
 	Postgres string        `placeholder:"URL" help:"Use this PostgreSQL instead of the embedded SQLite. The run has a schema of its own, dropped after it."`
 	Rounds   int           `default:"10" help:"Rounds of each of the four ways."`
 	TTL      time.Duration `name:"ttl" default:"100ms" help:"How long the lock lasts when its holder sleeps."`
+	HTML     string        `name:"html" placeholder:"FILE" help:"Write a page with a picture of one round of each way."`
 	JSON     bool          `name:"json" help:"Print one JSON object instead."`
 }
 
@@ -43,6 +44,9 @@ func (c *simulateCmd) Run(std streams) error {
 		return err
 	}
 	if err := c.print(std, report); err != nil {
+		return err
+	}
+	if err := c.picture(std, report); err != nil {
 		return err
 	}
 	return proven(report)

@@ -22,6 +22,7 @@ type Round struct {
 	Between, Final int64
 
 	row     account // in the end
+	looks   []look  // at the balance, by the parent
 	answerA Event
 }
 
@@ -67,6 +68,7 @@ func (s *simulation) sendB(ctx context.Context, r *Round) error {
 	if err != nil {
 		return err
 	}
+	r.looks = append(r.looks, look{time.Now(), row.balance})
 	if r.Between = row.balance; !row.has(s.b.name, amountB) {
 		return fmt.Errorf("simulate: B's write was acknowledged, and the row does not have it: %q", row.increments)
 	}
@@ -86,6 +88,7 @@ func (s *simulation) continueA(ctx context.Context, r *Round) error {
 		return err
 	}
 	r.Final = r.row.balance
+	r.looks = append(r.looks, look{time.Now(), r.Final})
 	return nil
 }
 

@@ -20,8 +20,8 @@
 // It does not know what is not in the history. Every unit, claim and write must
 // be there, also those whose answer was lost: begin them with [Recorder.Begin],
 // which remembers them when their writer is killed. Refused means refused by the
-// guard, for the token: what fails because a lease has ended is Failed, if nothing
-// was applied, else Unknown.
+// mark, for the token: what fails because a lease has ended, or because a newer
+// request was in the way, is Failed, if nothing was applied, else Unknown.
 //
 // Accepted units are judged by the count alone, not by their numbers: that one
 // came too late is told by its writes.

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSimulateDrawsAPage(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file := filepath.Join(folder, "page.html")
+	require.NoError(t, os.WriteFile(file, []byte("the last one"), 0o600))
+	done := execute(t, "simulate", "--rounds", "1", "--html", file)
+	require.Zero(t, done.status, done.err)
+	require.True(t, strings.HasSuffix(done.out, "\nA picture of it: "+file+" (open it in a browser)\n"), done.out)
+	requireOnly(t, folder, "page.html")
+	requireEmpty(t, done.temp)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for _, said := range []string{
+		"Unguarded: ", "Guarded: ", "Asking Redis once more", "Comparing with the mark",
+		"writes 120", "writes 150", "reads 100", "balance 150: B+20 is gone", "stopped", "still mine", "may write",
+		"replaces B&#39;s, which was acknowledged. Lost: B+20.",
+		"In 1 round: 1 of 1 stale writes accepted, 0 refused, 1 update was lost.",
+		"In 1 round: 0 of 1 stale writes accepted, 1 refused, no update was lost.",
+		"fencepost simulate --rounds 1 --ttl 100ms --html FILE",
+	} {
+		require.Contains(t, string(text), said)
+	}
+	require.Equal(t, 3, strings.Count(string(text), `class="broken"`), "a red line in each that lost an update")
+	_, small, _ := strings.Cut(string(text), `<div class="small">`)
+	require.Equal(t, 2, strings.Count(small, "<figure>"), "the two that look once more are smaller")
+	require.Equal(t, 3, strings.Count(string(text), "<b>Broken: order.</b>"))
+}
+
+func TestSimulateAsJSONSaysNothingOfThePage(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "page.html")
+	done := execute(t, "simulate", "--rounds", "2", "--json", "--html", file)
+	require.Zero(t, done.status, done.err)
+	requireReport(t, done.out, "redis (embedded)", "sqlite (embedded)")
+	require.FileExists(t, file)
+}
+
+func TestAPageThatCannotBeWrittenIsNamed(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for name, file := range map[string]string{
+		"no such folder": filepath.Join(folder, "none", "page.html"),
+		"a folder":       folder,
+		"a long name":    filepath.Join(folder, strings.Repeat("x", 300)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			done := execute(t, "simulate", "--rounds", "1", "--html", file)
+			require.Equal(t, 2, done.status)
+			require.Contains(t, done.out, "Verdict:", "what was found is told all the same")
+			require.Contains(t, done.err, "fencepost: html: "+file+" was not written: ")
+			requireOnly(t, folder)
+		})
+	}
+}
+
+func TestAPageGoesToWhatIsNoFile(t *testing.T) {
+	t.Parallel()
+	done := execute(t, "simulate", "--rounds", "1", "--html", "/dev/stdout")
+	require.Zero(t, done.status, done.err)
+	require.Contains(t, done.out, "</html>")
+}
+
+func requireOnly(t *testing.T, folder string, names ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	var found []string
+	for _, entry := range entries {
+		found = append(found, entry.Name())
+	}
+	require.Equal(t, names, found)
+}
