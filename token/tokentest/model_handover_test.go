@@ -7,9 +7,6 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// under is how long a message is under way.
-const under = time.Microsecond
-
 // hand makes at the holder, and lets it know; the model is locked.
 func (m *model) hand(l *lease, resource string, at *place) {
 	accept := min(at.ttl, max(at.ttl/3, 250*time.Millisecond))
@@ -28,7 +25,7 @@ func (m *model) hand(l *lease, resource string, at *place) {
 		l.holder, l.until = at.holder, now.Add(accept)
 	}
 	tok := token.Token{Resource: resource, Number: l.number, Holder: at.holder}
-	delay := under
+	delay := m.under
 	if m.has(untilAtReceipt) {
 		delay = 30 * time.Millisecond
 	}

@@ -31,7 +31,9 @@ func (m *model) Wait(ctx context.Context, resource, holder string, ttl time.Dura
 		case grant := <-at.handed:
 			return grant, nil
 		case <-ctx.Done():
-			return token.Grant{}, m.leave(ctx, resource, l, at)
+			err := m.leave(ctx, resource, l, at)
+			time.Sleep(m.linger)
+			return token.Grant{}, err
 		case <-time.After(7 * time.Millisecond):
 			m.mu.Lock()
 			m.expire(l, at)

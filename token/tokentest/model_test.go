@@ -17,6 +17,8 @@ type model struct {
 	flaw   flaw
 	mu     sync.Mutex
 	leases map[string]*lease
+	under  time.Duration // how long a message is under way
+	linger time.Duration // how long after it has left the line who leaves comes back
 }
 
 type lease struct {
@@ -27,7 +29,15 @@ type lease struct {
 	raised int64 // of a flaw that keeps it apart
 }
 
-func newModel(f flaw) token.Issuer { return &model{flaw: f, leases: map[string]*lease{}} }
+func newModel(f flaw) token.Issuer {
+	return &model{flaw: f, leases: map[string]*lease{}, under: time.Microsecond}
+}
+
+// newSlowModel makes no mistake. Who leaves it does so before it hears of a
+// hand-over, and comes back long after the next one was served.
+func newSlowModel() token.Issuer {
+	return &model{leases: map[string]*lease{}, under: time.Millisecond, linger: time.Second}
+}
 
 func (m *model) has(f flaw) bool { return m.flaw == f }
 

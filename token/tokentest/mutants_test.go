@@ -82,8 +82,9 @@ func TestARuleOfAPartIsForIssuersThatHaveIt(t *testing.T) {
 func TestHonestIssuersBreakNoRule(t *testing.T) {
 	t.Parallel()
 	for name, newIssuer := range map[string]func() token.Issuer{
-		"memtoken":  func() token.Issuer { return new(memtoken.Issuer) },
-		"the model": func() token.Issuer { return newModel(none) },
+		"memtoken":       func() token.Issuer { return new(memtoken.Issuer) },
+		"the model":      func() token.Issuer { return newModel(none) },
+		"the slow model": newSlowModel,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,6 +12,7 @@ import (
 // waiting is somebody who stands in line, or stood.
 type waiting struct {
 	holder string
+	ctx    context.Context // over once w leaves
 	leave  context.CancelCauseFunc
 	done   chan struct{}
 	grant  token.Grant // once done
@@ -26,7 +27,7 @@ func (p *probe) waits(holder string, ttl time.Duration) *waiting {
 		return w
 	}
 	ctx, cancel := context.WithCancelCause(p.ctx)
-	w.leave = cancel
+	w.ctx, w.leave = ctx, cancel
 	*p.asked = append(*p.asked, w)
 	p.line.Go(func() {
 		w.grant, w.err = p.wait(ctx, holder, ttl)
@@ -73,12 +74,15 @@ func (p *probe) returned(w *waiting) {
 	}
 }
 
-// overtaker is somebody who asked later than w and was granted the resource, or nil.
+// overtaker is somebody who asked later than w and was granted the resource
+// while w stayed in line, or nil. Who leaves is not overtaken: the line goes on
+// without it, and may do so before its Wait is back. Whether it left is looked
+// at last, so that it had not when the other was served.
 func (p *probe) overtaker(w *waiting) *waiting {
 	for _, other := range (*p.asked)[slices.Index(*p.asked, w)+1:] {
 		select {
 		case <-other.done:
-			if other.err == nil {
+			if other.err == nil && w.ctx.Err() == nil {
 				return other
 			}
 		default:
