@@ -23,7 +23,8 @@ type wish struct {
 	op    op
 	ends  time.Duration // how long it is patient, by its own clock
 	pause time.Duration
-	stamp time.Duration // when the last question was sent that the lock has seen
+	stamp moment // when the last question was sent that the lock has seen
+	burnt []op   // what else was granted to it: at most one of its numbers will be heard of
 	done  bool
 }
 
@@ -40,9 +41,11 @@ func (a *wish) ask() {
 		a.abandon()
 		return
 	}
-	s, sent := a.server(), a.clock()
+	s, sent := a.server(), a.moment()
 	call(a.process, &s.node, patience+a.w.upTo(ttl), func(answer func(granted)) {
-		a.stamp = max(a.stamp, sent)
+		if sent.at > a.stamp.at {
+			a.stamp = sent
+		}
 		s.grant(a, answer)
 	}, func(g granted) { a.told(g, sent) }, a.unanswered)
 }
@@ -51,10 +54,10 @@ func (a *wish) ask() {
 func (s *server) grant(a *wish, answer func(granted)) {
 	l, r, life := s.locks[a.resource], a.resource, a.life
 	grant, err := s.w.laws.acquire(l, a.holder, ttl, s.clock())
-	s.granted(a, grant, err)
+	grant = s.granted(a, grant, err)
 	if err != nil && s.w.isLine && !stands(l, a.holder) {
 		s.w.laws.join(l, &lock.Waiter{Holder: a.holder, TTL: ttl, Served: func(g token.Grant, err error) {
-			s.granted(a, g, err)
+			g = s.granted(a, g, err)
 			stamp := a.stamp
 			s.w.sendTo(a.process, life, s.place, func() { a.told(granted{g, err}, stamp) })
 		}}, s.clock())
@@ -74,26 +77,50 @@ func stands(l *lock.Lock, holder string) bool {
 
 // granted puts down a number that may never be heard of. A holder who asks again
 // may be given several.
-func (s *server) granted(a *wish, g token.Grant, err error) {
+func (s *server) granted(a *wish, g token.Grant, err error) token.Grant {
 	if err != nil {
-		return
+		return g
 	}
+	l := s.locks[a.resource]
+	g.Token.Number = s.w.laws.number(l, g, s.clock())
+	l.Grant.Token.Number = g.Token.Number
 	entry := s.w.at(a.op)
 	if entry.Number > 0 {
-		asked := *entry
-		entry = s.w.end(a.begin(history.Acquire), history.Unknown)
-		if entry.Began = asked.Began; asked.Outcome != "" { // it is not asking any more
-			entry.Ended = asked.Ended
-		}
+		entry = a.burn(*entry)
 	}
 	entry.Number = g.Token.Number
+	return g
+}
+
+// burn begins the entry of another number.
+func (a *wish) burn(asked history.Op) *history.Op {
+	o := a.begin(history.Acquire)
+	a.burnt = append(a.burnt, o)
+	entry := a.w.end(o, history.Unknown)
+	if entry.Began = asked.Began; asked.Outcome != "" { // it is not asking any more
+		entry.Ended = asked.Ended
+	}
+	return entry
+}
+
+// heard puts down which of its numbers it was told. The one that stood there is
+// burnt.
+func (a *wish) heard(number int64) {
+	entry := a.w.at(a.op)
+	for _, o := range a.burnt {
+		if other := a.w.at(o); other.Number == number {
+			other.Number, entry.Number = entry.Number, number
+			return
+		}
+	}
 }
 
 // told is what a does with an answer. Its lease counts from when it sent the
 // question, or where it was called from the line, from the last one that the lock
 // had seen by then, which it names.
-func (a *wish) told(g granted, sent time.Duration) {
+func (a *wish) told(g granted, sent moment) {
 	if a.done {
+		a.w.laws.late(a, g)
 		return
 	}
 	var held *token.HeldError
@@ -101,6 +128,7 @@ func (a *wish) told(g granted, sent time.Duration) {
 	case g.err == nil:
 		a.done = true
 		a.tok = g.grant.Token
+		a.heard(a.tok.Number)
 		a.lease(a.op, sent)
 	case errors.As(g.err, &held):
 		pause := a.pause/2 + a.w.upTo(a.pause)

@@ -17,7 +17,7 @@ type event struct {
 
 // actor is who may have died, or be asleep, when something is to be done.
 type actor interface {
-	act(e *event)
+	act(e event)
 }
 
 func (e *event) before(other *event) bool {
@@ -25,7 +25,7 @@ func (e *event) before(other *event) bool {
 }
 
 // happen does it.
-func (e *event) happen() {
+func (e event) happen() {
 	if e.who == nil {
 		e.do()
 		return

@@ -26,7 +26,7 @@ func (h *hold) claim() {
 		}
 	}, func() {
 		h.w.end(o, history.Unknown)
-		h.leave()
+		h.w.laws.unclaimed(h)
 	})
 }
 

@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/fencepost/fencepost/internal/lock"
@@ -76,6 +78,22 @@ func (c *cluster) promote(w *world) {
 	}
 }
 
+// isBehind reports whether the next number would be below a mark.
+func (c *cluster) isBehind(resource int, mark int64) bool {
+	s := &c.servers[c.primary]
+	return max(s.locks[resource].Number, lock.Clock(s.clock())) < mark
+}
+
+// hangUp takes who has died out of the lines, which know who listens: each dead
+// waiter would be given the lock for a whole ttl.
+func (c *cluster) hangUp(p *process) {
+	for i := range c.servers {
+		for _, l := range c.servers[i].locks {
+			l.Line = slices.DeleteFunc(l.Line, func(w *lock.Waiter) bool { return strings.HasPrefix(w.Holder, p.name+"-") })
+		}
+	}
+}
+
 // serve has somebody come by when the grant ends, for as long as there is a
 // line.
 func (s *server) serve(resource int) {
@@ -100,4 +118,5 @@ func (s *server) restart(away time.Duration) {
 	for r, l := range s.locks {
 		l.Line, s.calls[r] = nil, false
 	}
+	s.w.laws.revive(s)
 }

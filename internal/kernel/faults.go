@@ -23,6 +23,7 @@ const (
 	Forget                       // the lock is away for a while, and has lost its memory
 	Promote                      // a replica that is behind takes the lock's place
 	Retry                        // a proxy sends a request again
+	Overrun                      // work goes on after the most that its lease may last
 	every     = iota
 
 	// All is everything.
@@ -30,7 +31,7 @@ const (
 )
 
 var faultNames = [every]string{
-	"pause", "suspend", "crash", "delay", "lose", "duplicate", "reorder", "cut", "clock", "restart", "forget", "promote", "retry",
+	"pause", "suspend", "crash", "delay", "lose", "duplicate", "reorder", "cut", "clock", "restart", "forget", "promote", "retry", "overrun",
 }
 
 // FaultNames lists all of them, as [ParseFaults] takes them.
@@ -64,6 +65,10 @@ func (f Faults) String() string {
 }
 
 func (f Faults) has(one Faults) bool { return f&one != 0 }
+
+// ofMessages are the faults that single messages meet with, for as long as there
+// is trouble.
+const ofMessages = Delay | Lose | Duplicate | Reorder | Retry
 
 // dishonest are the faults by which a lock comes to break its own promises.
 const dishonest = Clock | Forget | Promote

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/fencepost/fencepost/guard"
@@ -20,6 +21,7 @@ type hold struct {
 	alarm    int  // the last one that was set
 	lost     bool // its context has ended
 	isOver   bool
+	overruns bool // its work takes longer than its lease may last
 	isDone   bool // something was
 	healings int
 	tasks    int         // to go
@@ -50,7 +52,7 @@ func (h *hold) server() *server { return &h.w.lock.servers[h.at] }
 func (h *hold) begin(kind history.Kind) op {
 	o := h.w.begin(kind, h.name, h.resource)
 	entry := h.w.at(o)
-	entry.Number, entry.Holder = h.tok.Number, h.holder
+	entry.Number, entry.Holder = h.tok.Number, cmp.Or(h.tok.Holder, h.holder)
 	return o
 }
 
@@ -69,6 +71,14 @@ func (h *hold) heal(stale *guard.StaleError, then func(healed bool)) {
 		loss := isLoss(err)
 		then((err == nil || loss) && tenure.Healed(number, mark, loss))
 	}, func() { then(false) })
+}
+
+// think is how long work takes.
+func (h *hold) think() time.Duration {
+	if h.overruns {
+		return h.w.upTo(2 * ttl)
+	}
+	return h.w.work()
 }
 
 // leave gives the resource back.
@@ -95,12 +105,4 @@ func (h *hold) leave() {
 		h.w.end(o, history.Unknown)
 		h.rest(rest)
 	})
-}
-
-// think is how long work takes: a moment, or longer.
-func (h *hold) think() time.Duration {
-	if h.w.chance(25) {
-		return h.w.upTo(ttl / 2)
-	}
-	return h.w.upTo(ttl / 20)
 }

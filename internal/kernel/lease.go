@@ -11,19 +11,30 @@ import (
 
 // lease begins with a grant that was asked for then, and renews itself from
 // before the claim on.
-func (h *hold) lease(o op, sent time.Duration) {
-	until := h.w.laws.until(sent, h.clock())
-	entry := h.w.end(o, history.Accepted)
-	entry.Number, entry.Until = h.tok.Number, h.shown(until)
+func (h *hold) lease(o op, sent moment) {
+	until := h.w.laws.until(sent.at, h.clock())
+	h.w.end(o, history.Accepted).Until = sent.shown(until)
 	if tenure.TooLate(until-h.clock(), margin) {
 		h.lost = true
 		h.leave()
 		return
 	}
-	h.span.Stop = tenure.Never
+	h.span.Stop = h.atMost()
 	h.span.Wind(h.clock(), until, margin)
 	h.set()
 	h.w.laws.claim(h)
+}
+
+// atMost is when the lease ends though it could be renewed.
+func (h *hold) atMost() time.Duration {
+	if !h.w.amiss(Overrun, 30) {
+		return tenure.Never
+	}
+	h.overruns = true
+	d := h.w.upTo(ttl / 2)
+	entry := h.w.note(history.Fault, h.name, h.resource)
+	entry.Note, entry.Ended = "holds for too long", h.w.now+d+ttl
+	return h.clock() + d
 }
 
 // set sets the alarm to the next thing to do for the lease.
@@ -54,15 +65,15 @@ func (h *hold) turn() {
 type renewed struct{ err error }
 
 func (h *hold) renew(bound time.Duration) {
-	o, s, r, sent := h.begin(history.Renew), h.server(), h.resource, h.clock()
+	o, s, r, sent := h.begin(history.Renew), h.server(), h.resource, h.moment()
 	call(h.process, &s.node, bound, func(answer func(renewed)) {
 		_, err := h.w.laws.renew(s.locks[r], h.holder, ttl, s.clock())
 		s.serve(r)
 		answer(renewed{err})
 	}, func(r renewed) {
-		until := h.w.laws.until(sent, h.clock())
+		until := h.w.laws.until(sent.at, h.clock())
 		if entry := h.w.end(o, outcome(r.err)); r.err == nil {
-			entry.Until = h.shown(until)
+			entry.Until = sent.shown(until)
 		}
 		h.answered(r.err, until)
 	}, func() {

@@ -45,13 +45,6 @@ var guardMutants = []mistake{
 		}
 	}},
 	{"write, then raise", func(l *laws) {
-		l.write = func(s *store, q *request, answer func(reply)) {
-			if err := s.mark(q.resource).Admits(q.tok); err != nil {
-				answer(reply{err: err})
-				return
-			}
-			answer(s.apply(q))
-		}
 		l.admit = func(s *store, r int, tok token.Token) error {
 			err := s.mark(r).Admits(tok)
 			s.after(s.w.upTo(ttl/10), func() { _ = s.admit(r, tok) })

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"errors"
 	"time"
 
 	"github.com/fencepost/fencepost/guard"
@@ -14,12 +15,37 @@ var holderMutants = []mistake{
 		l.claim = (*hold).work
 		l.look = func(u *task) {
 			u.ask(&request{resource: u.resource, tok: u.tok}, func(r reply) {
-				if r.err == nil {
-					u.try()
-				} else {
+				var stale *guard.StaleError
+				switch {
+				case errors.As(r.err, &stale):
+					u.refused(stale)
+				case r.err != nil:
 					u.end(history.Failed)
+				default:
+					u.try()
 				}
 			}, func() { u.end(history.Failed) })
+		}
+	}},
+	{"unheard claim is taken for admitted", func(l *laws) { l.unclaimed = (*hold).work }},
+	{"token is looked up at the time of the write", func(l *laws) {
+		l.look = func(u *task) {
+			s := u.server()
+			call(u.process, &s.node, patience, func(answer func(token.Token)) {
+				answer(s.locks[u.resource].Grant.Token)
+			}, func(tok token.Token) {
+				u.tok = tok // the successor's
+				u.try()
+			}, func() { u.end(history.Failed) })
+		}
+	}},
+	{"late hand-over is given back", func(l *laws) {
+		l.late = func(a *wish, g granted) {
+			s := a.server()
+			tell(a.process, &s.node, func() {
+				_ = s.locks[a.resource].Release(g.grant.Token.Holder, s.clock())
+				s.serve(a.resource)
+			})
 		}
 	}},
 	{"lock is asked instead of the mark", func(l *laws) {
@@ -41,9 +67,9 @@ var holderMutants = []mistake{
 	{"lease counts from the answer", func(l *laws) {
 		l.until = func(_, heard time.Duration) time.Duration { return heard + ttl }
 	}},
-	{"unheard write is taken for refused", func(l *laws) {
+	{"unheard write is taken for not applied", func(l *laws) {
 		l.unheard = func(u *task) {
-			u.w.end(u.op, history.Refused)
+			u.w.end(u.op, history.Failed)
 			u.leave()
 		}
 	}},
@@ -56,10 +82,16 @@ var holderMutants = []mistake{
 			u.try()
 		}
 	}},
-	{"healed holder runs its work again", func(l *laws) {
+	{"healed holder goes on with what it had read", func(l *laws) {
 		seen := map[*process]row{}
 		l.refused = func(u *task, stale *guard.StaleError) {
-			u.heal(stale, func(bool) { seen[u.process] = u.seen; u.again(true) })
+			u.finish(history.Refused)
+			u.heal(stale, func(healed bool) {
+				if healed {
+					seen[u.process] = u.seen
+				}
+				u.again(healed)
+			})
 		}
 		l.read = func(u *task) {
 			old, again := seen[u.process]

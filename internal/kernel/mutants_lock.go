@@ -11,28 +11,38 @@ import (
 var lockMutants = []mistake{
 	{"number before the lock", func(l *laws) {
 		drawn := map[string]int64{}
-		renumber(l, func(k *lock.Lock, holder string, now time.Time) int64 { return drawn[holder] })
-		granting := l.acquire
 		l.acquire = func(k *lock.Lock, holder string, ttl time.Duration, now time.Time) (token.Grant, error) {
 			if drawn[holder] == 0 {
 				k.Number = max(k.Number+1, lock.Clock(now))
 				drawn[holder] = k.Number
 			}
-			return granting(k, holder, ttl, now)
+			return k.Acquire(holder, ttl, now)
 		}
+		l.number = func(_ *lock.Lock, g token.Grant, _ time.Time) int64 { return drawn[g.Token.Holder] }
 	}},
 	{"number is the clock", func(l *laws) {
-		renumber(l, func(_ *lock.Lock, _ string, now time.Time) int64 { return lock.Clock(now) })
+		l.number = func(_ *lock.Lock, _ token.Grant, now time.Time) int64 { return lock.Clock(now) }
 	}},
 	{"number is shortened", func(l *laws) {
-		renumber(l, func(k *lock.Lock, _ string, _ time.Time) int64 { return k.Number / 1000 * 1000 })
+		l.number = func(_ *lock.Lock, g token.Grant, _ time.Time) int64 { return g.Token.Number / 1000 * 1000 }
 	}},
 	{"number ends with the lease", func(l *laws) {
-		count := map[string]int64{}
-		renumber(l, func(k *lock.Lock, _ string, _ time.Time) int64 { count[k.Resource]++; return count[k.Resource] })
+		count := map[*lock.Lock]int64{}
+		l.number = func(k *lock.Lock, _ token.Grant, _ time.Time) int64 { count[k]++; return count[k] }
 		l.release = func(k *lock.Lock, holder string, now time.Time) error {
-			count[k.Resource] = 0
+			count[k] = 0
 			return k.Release(holder, now)
+		}
+	}},
+	{"numbers are drawn in blocks", func(l *laws) {
+		next := map[byte]int64{} // by whose session it is
+		l.number = func(k *lock.Lock, g token.Grant, _ time.Time) int64 {
+			who := g.Token.Holder[0]
+			if next[who]++; next[who]%10 <= 1 {
+				k.Number += 20 - k.Number%10
+				next[who] = k.Number - 9
+			}
+			return next[who]
 		}
 	}},
 	{"held lock is granted", func(l *laws) {
@@ -61,6 +71,13 @@ var lockMutants = []mistake{
 			k.Join(w, now)
 		}
 	}},
+	{"waiter is told of a lock that is not set", func(l *laws) {
+		l.join = func(k *lock.Lock, w *lock.Waiter, now time.Time) {
+			served := w.Served
+			w.Served = func(g token.Grant, err error) { k.Grant.Until = time.Time{}; served(g, err) }
+			k.Join(w, now)
+		}
+	}},
 	{"renew acquires", func(l *laws) {
 		l.renew = func(k *lock.Lock, holder string, ttl time.Duration, now time.Time) (time.Time, error) {
 			g, err := k.Acquire(holder, ttl, now)
@@ -83,19 +100,8 @@ var lockMutants = []mistake{
 			return k.Release(holder, now)
 		}
 	}},
+	{"lock forgotten in a restart", func(l *laws) { l.revive = (*server).forget }},
 	{"raise does nothing", func(l *laws) {
 		l.raise = func(*lock.Lock, int64, time.Time) error { return nil }
 	}},
-}
-
-// renumber puts another number in each grant.
-func renumber(l *laws, number func(k *lock.Lock, holder string, now time.Time) int64) {
-	l.acquire = func(k *lock.Lock, holder string, ttl time.Duration, now time.Time) (token.Grant, error) {
-		g, err := k.Acquire(holder, ttl, now)
-		if err == nil {
-			g.Token.Number = number(k, holder, now)
-			k.Grant.Token.Number = g.Token.Number
-		}
-		return g, err
-	}
 }

@@ -29,7 +29,7 @@ func (n *node) after(d time.Duration, do func()) {
 }
 
 // act implements [actor].
-func (n *node) act(e *event) {
+func (n *node) act(e event) {
 	if n.life == e.life {
 		e.do()
 	}
@@ -39,5 +39,5 @@ func (n *node) act(e *event) {
 func (n *node) restart(away time.Duration) {
 	n.life++
 	n.down = true
-	n.w.after(away, func() { n.down = false })
+	n.after(away, func() { n.down = false }) // if it is not restarted once more meanwhile
 }

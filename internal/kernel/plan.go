@@ -20,8 +20,12 @@ func (w *world) plan() {
 	}
 	for range w.draw.IntN(8) {
 		w.after(w.upTo(horizon), func() {
-			w.laws.prune(w.store, w.store.now()-int64(w.upTo(ttl)/(10*time.Microsecond)))
+			cutoff := w.store.now() - int64(w.upTo(ttl)/(10*time.Microsecond))
+			w.store.hear(func() { w.laws.prune(w.store, cutoff) })
 		})
+	}
+	if amiss := w.faults & ofMessages; amiss != 0 {
+		w.fault("network", "messages: "+amiss.String(), troubled)
 	}
 	for range 2 {
 		w.after(w.upTo(horizon), func() { w.look(w.draw.IntN(len(w.names))) })
@@ -74,7 +78,7 @@ func (w *world) crash() {
 func (w *world) cut() {
 	p, d := w.someone(), w.upTo(2*ttl)
 	if w.service != nil && w.chance(30) {
-		w.service.blinded = w.now + d
+		w.service.blinded = max(w.service.blinded, w.now+d)
 		w.fault(w.store.name, "the service cannot reach its marks", d)
 		return
 	}
@@ -86,7 +90,7 @@ func (w *world) cut() {
 	if w.flip() {
 		from, to, way = server, p.place, "does not hear "
 	}
-	w.network.cut[from][to] = w.now + d
+	w.network.cut[from][to] = max(w.network.cut[from][to], w.now+d)
 	w.fault(p.name, way+name, d)
 }
 
@@ -113,7 +117,7 @@ func (w *world) jump() {
 		d, what = -d, "clock jumps "+d.String()+" back"
 	}
 	n.skew += d
-	if d < 0 && n != &w.store.node {
+	if d < -ttl && n != &w.store.node { // by less, and who waits is kept waiting for less than the rule allows
 		w.lock.late, w.lock.copiedLate = true, true
 	}
 	w.fault(n.name, what, 0)
@@ -157,8 +161,13 @@ func (w *world) promote() {
 }
 
 // pruned puts down that the floor is over a resource now, as if somebody had
-// claimed it.
-func (s *store) pruned(resource int) {
+// claimed it. Where there was no mark the floor explains a refusal, and is no
+// evidence against the guard: it is lower than what was admitted only if that had
+// been forgotten before, and then somebody stale must still come.
+func (s *store) pruned(resource int, deleted bool) {
 	entry := s.w.note(history.Claim, "prune", resource)
 	entry.Number, entry.Holder = s.floor, "prune"
+	if !deleted {
+		entry.Outcome = history.Unknown
+	}
 }

@@ -22,14 +22,20 @@ type process struct {
 }
 
 func newProcess(w *world, place int) *process {
-	return &process{w: w, place: place, name: string(rune('A' + place)), rounds: 1 + w.draw.IntN(4)}
+	return &process{w: w, place: place, name: string(rune('A' + place)), rounds: 1 + w.draw.IntN(2)}
 }
 
 // clock is what it measures leases with.
 func (p *process) clock() time.Duration { return p.w.now - p.stood }
 
-// shown is what the world's clock shows when p's shows t.
-func (p *process) shown(t time.Duration) time.Duration { return t + p.stood }
+// moment is a time on a process's own clock, and for how long that had stood by
+// then.
+type moment struct{ at, stood time.Duration }
+
+func (p *process) moment() moment { return moment{p.clock(), p.stood} }
+
+// shown is what the world's clock shows when one shows t that has not stood since.
+func (m moment) shown(t time.Duration) time.Duration { return t + m.stood }
 
 // holder is the name of its next acquisition.
 func (p *process) holder() string {
@@ -55,10 +61,10 @@ func (p *process) after(d time.Duration, do func()) {
 }
 
 // act implements [actor]. Where p's clock has stood, it is not time yet.
-func (p *process) act(e *event) {
+func (p *process) act(e event) {
 	if early := e.due - p.clock(); early > 0 && p.life == e.life {
 		e.at = p.w.now + early
-		p.w.agenda.push(*e)
+		p.w.agenda.push(e)
 		return
 	}
 	p.does(e.life, e.do)
@@ -78,7 +84,6 @@ func (p *process) stop(d time.Duration, suspended bool) {
 		p.stopped = false
 		if suspended {
 			p.stood += d
-			p.w.jumped = true
 		}
 		waiting := p.inbox
 		p.inbox = nil
@@ -104,6 +109,7 @@ func (p *process) stumble() {
 func (p *process) crash(away time.Duration) {
 	p.life++
 	p.w.hush(p.name)
+	p.w.lock.hangUp(p)
 	p.stopped, p.inbox = false, nil
 	p.after(away, p.round)
 }

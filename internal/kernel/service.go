@@ -79,7 +79,7 @@ func (s *service) forward(q *request, answer func(reply)) {
 			return
 		}
 		sent++
-		s.w.send(s.proxy.place, store.place, func() { store.hear(func() { s.w.laws.visit(s, q, back) }) })
+		s.w.send(s.proxy.place, store.place, func() { store.hear(func() { s.hear(q, back) }) })
 		if s.w.faults.has(Retry) {
 			s.proxy.after(s.w.upTo(ttl), func() { try(left - 1) })
 		}
@@ -103,6 +103,6 @@ func (s *service) forge() {
 	tok := token.Token{Resource: s.w.names[0], Number: s.w.store.now() + year, Holder: "stranger"}
 	forged := seal.Sealed{Token: tok, Key: "kernel"}
 	s.w.store.hear(func() {
-		s.w.laws.visit(s, &request{tok: tok, seal: forged}, func(reply) {})
+		s.hear(&request{tok: tok, seal: forged}, func(reply) {})
 	})
 }

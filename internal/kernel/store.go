@@ -20,14 +20,18 @@ type store struct {
 
 type row struct {
 	value   int   // units that are remembered
-	version int64 // changes so far
+	version int64 // of the value: each change makes the next
 }
 
 func newStore(w *world) *store {
-	return &store{
+	s := &store{
 		node: node{w: w, place: atStore, name: "store"},
 		rows: make([]row, len(w.names)), marks: make([]guard.Mark, len(w.names)),
 	}
+	for r := range s.rows {
+		s.rows[r].version = 1 // the history takes 0 for not known
+	}
+	return s
 }
 
 // request is a question or a change under a token.
@@ -107,8 +111,9 @@ func (s *store) prune(cutoff int64) {
 	s.floor = max(s.floor, cutoff)
 	for r := range s.marks {
 		if s.marks[r].Number < cutoff {
+			deleted := s.marks[r].Number > 0
 			s.marks[r] = guard.Mark{}
-			s.pruned(r)
+			s.pruned(r, deleted)
 		}
 	}
 }

@@ -45,7 +45,12 @@ func (h *hold) work() {
 
 // read reads, where the holder does that itself, and thinks.
 func (u *task) read() {
-	if u.w.service != nil {
+	switch {
+	case u.w.service == nil:
+	case u.overruns && u.w.flip():
+		u.after(u.think(), u.try)
+		return
+	default:
 		u.try()
 		return
 	}
@@ -86,7 +91,6 @@ func (u *task) answered(o op, r reply) {
 		u.after(u.think(), u.work)
 	case errors.As(r.err, &stale):
 		u.w.end(o, history.Refused)
-		u.finish(history.Refused)
 		u.w.laws.refused(u, stale)
 	default:
 		u.w.end(o, history.Failed)
@@ -109,7 +113,10 @@ func (u *task) applied(o op, r reply) {
 
 // refused asks the lock whether it has forgotten. What was refused is not run
 // again.
-func (u *task) refused(stale *guard.StaleError) { u.heal(stale, func(bool) { u.leave() }) }
+func (u *task) refused(stale *guard.StaleError) {
+	u.finish(history.Refused)
+	u.heal(stale, func(bool) { u.leave() })
+}
 
 // unheard tries the same unit again; in the end nobody knows.
 func (u *task) unheard() {

@@ -2,9 +2,9 @@ package kernel
 
 import (
 	"errors"
+	"time"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/internal/lock"
 	"github.com/fencepost/fencepost/internal/window"
 )
 
@@ -26,26 +26,24 @@ var (
 	errOvertaken = errors.New("kernel: a newer request has come")
 )
 
-// visit has a request go through the service: the seal, the window, the store,
+// hear has a request go through the service: the seal, the window, the store,
 // and the window again.
-func (s *service) visit(q *request, answer func(reply)) {
+func (s *service) hear(q *request, answer func(reply)) {
 	if err := s.w.laws.verify(keys, q.seal); err != nil {
 		answer(reply{err: err})
 		return
 	}
-	v := s.newVisit(q, answer)
+	v := &visit{service: s, request: q, answer: answer}
+	v.place = window.Place{Token: &q.tok, Visitor: v}
 	if s.w.observe {
 		v.admit()
 		return
 	}
-	v.enter(v.admit)
+	s.w.laws.visit(v)
 }
 
-func (s *service) newVisit(q *request, answer func(reply)) *visit {
-	v := &visit{service: s, request: q, answer: answer}
-	v.place = window.Place{Token: &q.tok, Visitor: v}
-	return v
-}
+// visit asks the store inside the window, and only there.
+func (v *visit) visit() { v.enter(v.admit) }
 
 // enter goes on when v is inside.
 func (v *visit) enter(then func()) {
@@ -55,19 +53,25 @@ func (v *visit) enter(then func()) {
 		return
 	}
 	for _, o := range older {
-		o.Visitor.(*visit).told = true
+		v.w.laws.dismiss(o.Visitor.(*visit))
 	}
 	if !waits {
 		then()
 		return
 	}
-	v.w.store.after(ttl/2, func() {
+	v.w.store.after(patience, func() {
 		if !v.place.Inside && !v.isOver {
 			v.gate().Leave(&v.place)
-			v.end(reply{err: errHeldUp})
+			v.heldUp()
 		}
 	})
 }
+
+// dismiss tells v to go.
+func (v *visit) dismiss() { v.told = true }
+
+// heldUp is the end of a wait that was too long.
+func (v *visit) heldUp() { v.end(reply{err: errHeldUp}) }
 
 func (v *visit) gate() *window.Gate { return v.gates[v.request.resource] }
 
@@ -112,7 +116,7 @@ func (v *visit) handle() {
 		return
 	}
 	seen := v.w.store.rows[q.resource]
-	v.w.store.after(v.w.upTo(ttl/10), func() {
+	v.w.store.after(v.takes(), func() {
 		if v.told && v.w.flip() {
 			v.leave(reply{err: errHeldUp})
 			return
@@ -121,6 +125,15 @@ func (v *visit) handle() {
 		change.seen = seen
 		v.leave(v.w.laws.apply(v.w.store, &change))
 	})
+}
+
+// takes is how long the handler does: at times as long as its client is stopped in
+// the middle of the body.
+func (v *visit) takes() time.Duration {
+	if v.w.chance(10) {
+		return v.w.upTo(3 * ttl)
+	}
+	return v.request.task.think()
 }
 
 // leave ends a visit that was inside.
@@ -134,8 +147,7 @@ func (v *visit) leave(r reply) {
 // end answers. A service never tells its mark.
 func (v *visit) end(r reply) {
 	if errors.Is(r.err, guard.ErrStale) {
-		w := v.w
-		w.isMute = w.isMute || w.store.mark(v.request.resource).Number > lock.Clock(w.lock.servers[w.lock.primary].clock())
+		v.w.isMute = v.w.isMute || v.w.lock.isBehind(v.request.resource, v.w.store.mark(v.request.resource).Number)
 		r.err = &guard.StaleError{Token: v.request.tok}
 	}
 	v.isOver = true

@@ -12,7 +12,7 @@ const (
 	margin   = ttl / 10
 	troubled = 4 * ttl          // faults begin before this
 	horizon  = troubled + 8*ttl // and work before this
-	patience = ttl / 4          // for an answer
+	patience = ttl / 4          // for an answer, and at a gate
 	slack    = 4 * ttl          // what work, claims and healing take of time
 )
 
@@ -40,8 +40,8 @@ type world struct {
 	units   []unit
 	isLine  bool // waiters stand in line
 	forgot  bool // the lock has lost some of its memory
-	jumped  bool // a clock that leases are measured by has jumped, or stood
-	isMute  bool // a service has refused by a mark that is above the lock's clock, and does not tell it
+	jumped  bool // the lock's clock has jumped
+	isMute  bool // a service has refused by a mark that the lock does not get past by itself, and does not tell it
 }
 
 func newWorld(seed uint64, s Setting) *world {
@@ -93,6 +93,14 @@ func (w *world) flip() bool { return w.draw.Uint64()&1 == 0 }
 
 // chance is true percent times of a hundred.
 func (w *world) chance(percent int) bool { return percent > 0 && w.draw.IntN(100) < percent }
+
+// work is how long work takes: a moment, or longer.
+func (w *world) work() time.Duration {
+	if w.chance(25) {
+		return w.upTo(ttl)
+	}
+	return w.upTo(ttl / 20)
+}
 
 // upTo is a time below d.
 func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.draw.Int64N(int64(d))) }
