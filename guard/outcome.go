@@ -13,8 +13,10 @@ var (
 	// the meantime, the next run says so.
 	ErrRetryable = errors.New("guard: concurrent transaction, nothing applied")
 	// ErrUnknown means that the connection failed after the commit was sent:
-	// the write may or may not have been applied. Read the resource under
-	// the same token to find out, or make the write idempotent.
+	// the write may or may not have been applied, or is still on its way.
+	// Under the same token it can arrive after you have looked for it, or
+	// over what you write next: the mark admits it. So end the Hold, acquire
+	// and claim again, and read then: what arrives later is refused.
 	ErrUnknown = errors.New("guard: outcome unknown")
 	// ErrEvicted means that the server ended the transaction, because it was
 	// idle for too long or because a newer holder would not wait for it any

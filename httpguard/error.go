@@ -27,7 +27,7 @@ var (
 	noRow = problem{Type: "about:blank", Title: "Not Found", Status: http.StatusNotFound,
 		Detail: "The row that was to be written is not there, or not as the write wants it. Nothing was applied."}
 	unknown = problem{Type: ProblemUnknown, Title: "Outcome unknown", Status: http.StatusInternalServerError,
-		Detail: "The write may or may not have been applied. Read the resource before sending the request again."}
+		Detail: "The write may or may not have been applied, or may still be. Acquire again, claim, and read before deciding."}
 	unmounted = problem{Type: ProblemMount, Title: "Resource not known", Status: http.StatusInternalServerError,
 		Detail: "The service cannot tell which resource this request is about. Mount the httpguard middleware" +
 			" around the handler of a route, where the path has been matched, not around the router." +

@@ -35,8 +35,9 @@ const (
 	// request may be sent again.
 	ProblemUnavailable = problems + "ProblemUnavailable"
 	// ProblemUnknown (500): the write was sent to the database and the
-	// connection failed. It may or may not have been applied: read the
-	// resource under the same token before anything is sent again.
+	// connection failed. It may or may not have been applied, or is still on
+	// its way: acquire and claim again, and read under the new token, before
+	// anything is sent again.
 	ProblemUnknown = problems + "ProblemUnknown"
 	// ProblemMount (500): the service does not know which resource the
 	// request is about. Nothing was applied. See [Middleware.Resources].

@@ -39,7 +39,7 @@ var (
 // unknown is p for a request that may have written.
 func (p problem) unknown() problem {
 	p.Type = httpguard.ProblemUnknown
-	p.Detail += " The write may or may not have been applied. Read the resource before sending the request again."
+	p.Detail += " The write may or may not have been applied, or may still be. Acquire again, claim, and read before deciding."
 	return p
 }
 
