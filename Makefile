@@ -1,7 +1,7 @@
 # Fencepost's commands. `make` alone lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup test containers test-oldest test-newest lint vet-os fuzz simulate rounds failures partitions fairness experiment bench
+.PHONY: help setup test containers test-oldest test-newest lint vet-os fuzz simulate rounds failures partitions fairness acknowledged experiment proof bench
 
 FUZZTIME ?= 60s
 ROUNDS ?= 1000
@@ -9,6 +9,7 @@ RUNS ?= 1
 FAILURES ?= 100
 PARTITIONS ?= 100
 FAIRNESS ?= 60s
+ACKNOWLEDGED ?= 100000
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 help: ## list the targets
@@ -68,9 +69,16 @@ fairness: ## let 64 waiters take turns for FAIRNESS (60s), with and without kill
 	@set -o pipefail; FENCEPOST_FAIRNESS=$(FAIRNESS) go test ./internal/fairness \
 		-parallel 1 -count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
 
+acknowledged: ## have ACKNOWLEDGED (100000) read-modify-writes acknowledged under pauses and lost locks: how many are lost
+	@set -o pipefail; FENCEPOST_ACKNOWLEDGED=$(ACKNOWLEDGED) go test ./internal/acknowledged \
+		-run '^TestNoAcknowledgedWriteIsLost$$' -count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
+
 experiment: ## etcd's lost additions, with and without a fence: RUNS (1) times two minutes
 	@FENCEPOST_EXPERIMENT_RUNS=$(RUNS) go test ./internal/lockset \
 		-run '^TestExperiment$$' -count=1 -timeout 2h -v
+
+proof: ## search the model with SPIN within larger bounds, for minutes: how many states, and how each broken variant fails
+	@set -o pipefail; FENCEPOST_PROOF=1 go test ./proof -count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
 
 bench: ## what guarded writes cost beside plain ones, as ratios; ARGS="-quick -only write"
 	go run -C bench . $(ARGS)
