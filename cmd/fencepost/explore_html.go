@@ -36,16 +36,16 @@ func drawnRun(plan kernel.Plan, r kernel.Report) (picture.Page, error) {
 		seed = r.ControlBroken
 	}
 	if seed == 0 && plan.Schedules > 1 {
-		return picture.Page{}, errors.New("html: there is nothing to draw: no run went wrong, not even unguarded")
+		return picture.Page{}, errors.New("html: there is nothing to draw: no run went wrong")
 	}
 	if seed == 0 {
 		seed = plan.Seed
 	}
-	guarded, err := sceneOf(seed, kernel.Setting{Faults: plan.Faults}, "Guarded")
+	guarded, err := sceneOf(seed, plan.Setting(false), "Guarded")
 	if err != nil {
 		return picture.Page{}, err
 	}
-	unguarded, err := sceneOf(seed, kernel.Setting{Faults: plan.Faults, Observe: true}, "The same seed with refusals ignored")
+	unguarded, err := sceneOf(seed, plan.Setting(true), "The same seed with refusals ignored")
 	if err != nil {
 		return picture.Page{}, err
 	}

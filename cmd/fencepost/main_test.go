@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/fencepost/fencepost/internal/testenv"
 )
 
 // asCommand turns this test binary into the command: what runs is main, with
@@ -20,6 +22,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		main()
 	}
+	testenv.AtOnce(4) // most wait for other processes
 	goleak.VerifyTestMain(m)
 }
 
@@ -30,7 +33,9 @@ func command(t *testing.T, args ...string) (cmd *exec.Cmd, temp string) {
 	require.NoError(t, err)
 	temp = t.TempDir()
 	cmd = exec.Command(self, args...)
-	cmd.Env = append(os.Environ(), asCommand+"=1", "TMPDIR="+temp)
+	// Under the race detector a process sleeps for a second when it exits, unless
+	// told otherwise.
+	cmd.Env = append(os.Environ(), asCommand+"=1", "TMPDIR="+temp, "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	return cmd, temp
 }
 
