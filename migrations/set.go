@@ -63,7 +63,7 @@ func (s Set) check() (schema, error) {
 }
 
 // rewrite returns a copy of files, each passed through edit. A zip archive is
-// the standard library's file system in memory.
+// the standard library's file system in memory; nothing is compressed in it.
 func rewrite(files fs.FS, edit func(string) string) (fs.FS, error) {
 	names, err := fs.Glob(files, "*.sql")
 	if err != nil {
@@ -76,7 +76,7 @@ func rewrite(files fs.FS, edit func(string) string) (fs.FS, error) {
 		if err != nil {
 			return nil, fmt.Errorf("migrations: %w", err)
 		}
-		w, err := archive.Create(name)
+		w, err := archive.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
 		if err != nil {
 			return nil, fmt.Errorf("migrations: %s: %w", name, err)
 		}

@@ -6,11 +6,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/testenv"
-	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/simulations/history"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
@@ -22,11 +20,7 @@ import (
 func TestNumbersAndMarksAcrossCrashes(t *testing.T) {
 	t.Parallel()
 	spare := testenv.SparePostgres(t)
-	config, err := pgx.ParseConfig(spare.URL())
-	require.NoError(t, err)
-	db := stdlib.OpenDB(*config)
-	require.NoError(t, migrations.Up(t.Context(), db))
-	require.NoError(t, db.Close())
+	testenv.Migrate(t, spare.URL())
 
 	t.Run("neither repeats nor falls", func(t *testing.T) { // hazard P3 G26
 		require.Empty(t, crashes(t, spare, acquireAndAdmit))

@@ -4,11 +4,9 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/testenv"
-	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 )
@@ -23,11 +21,7 @@ func TestAdmitIsDurable(t *testing.T) {
 		t.Cleanup(func() { _ = conn.Close(t.Context()) })
 		return conn
 	}
-	config, err := pgx.ParseConfig(spare.URL())
-	require.NoError(t, err)
-	db := stdlib.OpenDB(*config)
-	require.NoError(t, migrations.Up(t.Context(), db))
-	require.NoError(t, db.Close())
+	testenv.Migrate(t, spare.URL())
 
 	mark := func(resource string) (number int64) {
 		require.NoError(t, connect().QueryRow(t.Context(),

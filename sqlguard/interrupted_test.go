@@ -6,12 +6,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/testenv"
-	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/sqlguard"
 )
 
@@ -57,12 +55,11 @@ func TestEndedInTheMiddleOfItsCommit(t *testing.T) {
 // spareEnv is newEnv on the spare server, in the default schema.
 func spareEnv(t *testing.T) *env {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), testenv.SparePostgres(t).URL())
+	spare := testenv.SparePostgres(t)
+	testenv.Migrate(t, spare.URL())
+	pool, err := pgxpool.New(t.Context(), spare.URL())
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	db := stdlib.OpenDBFromPool(pool)
-	require.NoError(t, migrations.Up(t.Context(), db))
-	require.NoError(t, db.Close())
 	e := &env{t: t, pool: pool, schema: "fencepost", guard: &sqlguard.Guard{DB: pool}}
 	e.exec("CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL DEFAULT 0, writer text NOT NULL DEFAULT '')")
 	e.exec("INSERT INTO accounts (id, balance) VALUES (42, 100)")

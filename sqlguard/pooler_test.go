@@ -61,7 +61,7 @@ func TestTortureBehindAPooler(t *testing.T) {
 			} {
 				tt.mutate(function, oldnew...)
 			}
-			tt.run(mutilated)
+			tt.run(tortured)
 			require.NotEmpty(t, tt.violations, "FENCEPOST_TEST_SEED=%d", tt.seed)
 		})
 	}

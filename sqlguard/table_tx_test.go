@@ -27,12 +27,12 @@ func TestATableInATransaction(t *testing.T) {
 	t.Run("writes there, admitted, for as long as it is not idle for too long", func(t *testing.T) {
 		t.Parallel()
 		e := newRows(t)
-		accounts, tx := e.within(pgx.ReadCommitted, func(g *sqlguard.Guard) { g.Idle = short })
+		accounts, tx := e.within(pgx.ReadCommitted, func(g *sqlguard.Guard) { g.Idle = time.Minute })
 		require.NoError(t, accounts.Update(e.ctx(33), 42, someone))
 		require.Empty(t, e.writer(), "not committed yet")
 		var bound, admitted string
 		require.NoError(t, tx.QueryRow(t.Context(), "SELECT current_setting('idle_in_transaction_session_timeout'), current_setting('fencepost.admitted')").Scan(&bound, &admitted))
-		require.Equal(t, "200ms", bound)
+		require.Equal(t, "1min", bound)
 		require.Contains(t, admitted, "/account/42\n")
 		require.NoError(t, tx.Commit(t.Context()))
 		require.Equal(t, "33 h33", e.row())

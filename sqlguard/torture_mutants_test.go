@@ -49,7 +49,7 @@ func TestTortureCatchesMutants(t *testing.T) {
 				tt.mutate(c.function, c.oldnew...)
 			}
 			start := time.Now()
-			tt.run(mutilated)
+			tt.run(tortured)
 			t.Logf("seed %d: caught after %d writes in %s", tt.seed, tt.ops.Load(), time.Since(start).Round(time.Millisecond))
 			require.NotEmpty(t, tt.violations, "the torture does not catch it: FENCEPOST_TEST_SEED=%d", tt.seed)
 			t.Log(tt.violations[0])

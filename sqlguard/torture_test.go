@@ -21,10 +21,11 @@ import (
 )
 
 const (
-	hot       = 3    // resources
-	round     = 1000 // writes between two looks at the history
-	tortured  = 106  // rounds of the whole torture: one operation in twenty claims, and writes nothing
-	mutilated = 60   // rounds after which a mutant that was not caught has won
+	hot   = 3    // resources
+	round = 1000 // writes between two looks at the history
+	// tortured is how many rounds there are. A mutant that was not caught by then
+	// has won; each has been caught within three of them so far.
+	tortured = 32
 )
 
 // torture has sixteen writers write to three resources, with the newest token,
@@ -151,7 +152,7 @@ func TestTorture(t *testing.T) {
 	tt.run(tortured)
 	t.Logf("seed %d: %d writes in %s: %v", tt.seed, tt.ops.Load(), time.Since(start).Round(time.Second), tt.counts)
 	require.Empty(t, tt.violations, "FENCEPOST_TEST_SEED=%d", tt.seed)
-	require.GreaterOrEqual(t, tt.ops.Load()-int64(tt.counts["Admit"]), int64(100_000), "guarded writes")
+	require.GreaterOrEqual(t, tt.ops.Load()-int64(tt.counts["Admit"]), int64(30_000), "guarded writes")
 	for _, kind := range []string{"admitted", "refused", "rolled back", "retryable"} {
 		require.Positive(t, tt.counts[kind], kind)
 	}

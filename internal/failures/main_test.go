@@ -15,15 +15,13 @@ package failures_test
 
 import (
 	"context"
-	"flag"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/fencepost/fencepost/internal/testenv"
 )
 
 // envRounds is how many rounds each configuration has.
@@ -41,12 +39,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	asked := false
-	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
-	if !asked { // rounds wait most of the time
-		_ = flag.Set("test.parallel", "4") // it is a number
-	}
+	testenv.AtOnce(6)
 	redis.SetLogger(silent{})
 	goleak.VerifyTestMain(m)
 }
@@ -56,14 +49,4 @@ type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-func rounds(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv(envRounds)
-	if text == "" {
-		return 10
-	}
-	n, err := strconv.Atoi(text)
-	require.NoError(t, err)
-	require.Positive(t, n)
-	return n
-}
+func rounds(t *testing.T) int { t.Helper(); return testenv.Rounds(t, envRounds, 10) }

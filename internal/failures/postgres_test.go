@@ -25,7 +25,7 @@ func TestPostgresIsKilledAndStartedAgain(t *testing.T) {
 			t.Parallel()
 			survive(t, keeps, func(t *testing.T) system {
 				server := testenv.OwnPostgres(t, settings...)
-				migrate(t, server)
+				testenv.Migrate(t, server.URL())
 				var at place
 				at.move(server.Addr())
 				return system{
@@ -50,7 +50,7 @@ func TestAnAsynchronousStandbyIsPromoted(t *testing.T) {
 func promotedStandby(t *testing.T, issuer func(*pgxpool.Pool) token.Issuer) system {
 	t.Helper()
 	primary := testenv.OwnPostgres(t, settings...)
-	migrate(t, primary)
+	testenv.Migrate(t, primary.URL())
 	standby := primary.Standby(settings...)
 	var at place
 	at.move(primary.Addr())

@@ -8,12 +8,9 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
-	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -67,13 +64,4 @@ func closed(t *testing.T, iss token.Issuer) token.Issuer {
 		t.Cleanup(func() { require.NoError(t, c.Close()) })
 	}
 	return iss
-}
-
-func migrate(t *testing.T, server *testenv.PostgresServer) {
-	t.Helper()
-	config, err := pgxpool.ParseConfig(server.URL())
-	require.NoError(t, err)
-	db := stdlib.OpenDB(*config.ConnConfig)
-	defer db.Close()
-	require.NoError(t, migrations.Set{}.Up(t.Context(), db))
 }

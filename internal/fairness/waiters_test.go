@@ -43,7 +43,7 @@ func takeTurns(in io.Reader, out io.Writer) error {
 	for n := range c.Waiters {
 		working.Go(func() { c.wait(ctx, fmt.Sprintf("%s/%d", c.Process, n)) })
 	}
-	err = orders.Decode(&c.order) // that to stop
+	err = orders.Decode(new(order)) // that to stop
 	stop()
 	working.Wait()
 	c.say(turn{Over: true})

@@ -8,13 +8,12 @@
 package partition_test
 
 import (
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/fencepost/fencepost/internal/testenv"
 )
 
 // envRounds is how many rounds each issuer has.
@@ -33,14 +32,4 @@ const (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func rounds(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv(envRounds)
-	if text == "" {
-		return 10
-	}
-	n, err := strconv.Atoi(text)
-	require.NoError(t, err)
-	require.Positive(t, n)
-	return n
-}
+func rounds(t *testing.T) int { t.Helper(); return testenv.Rounds(t, envRounds, 10) }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 )
 
 // Where packages put PostgreSQL without adding it to PATH: Debian, Red Hat and
@@ -59,13 +60,29 @@ func redisBinary() (path, version string, err error) {
 
 var versionPattern = regexp.MustCompile(`(\d+)(?:\.(\d+))?(?:\.(\d+))?`)
 
-// binaryVersion reads the first dotted number of what `path --version` prints.
-func binaryVersion(path string) (text string, number []int, err error) {
+// said is what `path --version` has printed, by path: tests start many servers,
+// and each would be started twice.
+var said sync.Map
+
+func saysOfItself(path string) (string, error) {
+	if text, known := said.Load(path); known {
+		return text.(string), nil
+	}
 	out, err := exec.Command(path, "--version").Output()
 	if err != nil {
-		return "", nil, fmt.Errorf("%s --version: %w", path, err)
+		return "", fmt.Errorf("%s --version: %w", path, err)
 	}
-	parts := versionPattern.FindStringSubmatch(string(out))
+	said.Store(path, string(out))
+	return string(out), nil
+}
+
+// binaryVersion reads the first dotted number of what `path --version` prints.
+func binaryVersion(path string) (text string, number []int, err error) {
+	out, err := saysOfItself(path)
+	if err != nil {
+		return "", nil, err
+	}
+	parts := versionPattern.FindStringSubmatch(out)
 	if parts == nil {
 		return "", nil, fmt.Errorf("%s --version: no number in %q", path, out)
 	}

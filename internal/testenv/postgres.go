@@ -6,9 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
-
-	"github.com/fencepost/fencepost/migrations"
 )
 
 // poolSize lets one test run sixteen writers and their observers at once.
@@ -43,9 +40,11 @@ func Postgres(t testing.TB) (pool *pgxpool.Pool, schema string) {
 			t.Errorf("testenv: drop of schema %s: %v", schema, err)
 		}
 	})
-	db := stdlib.OpenDBFromPool(pool)
-	defer db.Close()
-	if err := (migrations.Set{Schema: schema}).Up(t.Context(), db); err != nil {
+	text, err := migrated(schema)
+	if err == nil {
+		_, err = pool.Exec(t.Context(), text)
+	}
+	if err != nil {
 		t.Fatalf("testenv: migrate schema %s: %v", schema, err)
 	}
 	return pool, schema

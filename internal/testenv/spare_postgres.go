@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +15,18 @@ import (
 
 var sparePostgres = source{
 	name: "spare PostgreSQL", env: EnvSparePostgres, url: postgresURL,
-	local: func() (program, error) { return postgresProgram() },
+	local: sparePostgresProgram,
+}
+
+// sparePostgresProgram is a server that recovers soon. Before that it asks for
+// all of its files to be on the disk: of the file system, where it can do that,
+// which is once, and not a thousand times.
+func sparePostgresProgram() (program, error) {
+	_, version, err := postgresBinary()
+	if major, _, _ := strings.Cut(version, "."); err == nil && runtime.GOOS == "linux" && major != "13" {
+		return postgresProgram("recovery_init_sync_method=syncfs")
+	}
+	return postgresProgram()
 }
 
 // Spare is a PostgreSQL server that one test has for itself, with an empty

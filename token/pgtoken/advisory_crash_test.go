@@ -1,26 +1,19 @@
 package pgtoken_test
 
 import (
-	"database/sql"
 	"fmt"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/testenv"
-	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/token"
 )
 
 // hazard P3
 func TestAdvisoryNumbersSurviveACrash(t *testing.T) {
 	t.Parallel()
-	spare := testenv.SparePostgres(t)
-	db, err := sql.Open("pgx", spare.URL())
-	require.NoError(t, err)
-	require.NoError(t, migrations.Up(t.Context(), db))
-	require.NoError(t, db.Close())
+	spare := migratedSpare(t)
 	for round := range 3 {
 		name, naive := fmt.Sprintf("account/%d", round), fmt.Sprintf("naive_%d", round)
 		sure := session(t, spare.URL(), "on")
@@ -28,13 +21,13 @@ func TestAdvisoryNumbersSurviveACrash(t *testing.T) {
 		// The row is ahead of the clock, so that the clock cannot help.
 		exec(t, sure, "INSERT INTO fencepost.advisory VALUES ($1, $2, '', '0')", name, clock()+360_000_000)
 
-		hasty := hastyPool(t, spare.URL())
-		grant, err := advisory(t, hasty, "fencepost").Acquire(t.Context(), name, "before", long)
+		before := poolOf(t, spare.URL(), hasty)
+		grant, err := advisory(t, before, "fencepost").Acquire(t.Context(), name, "before", long)
 		require.NoError(t, err)
-		drawn := query[int64](t, hasty, "SELECT nextval($1::text::regclass)", naive)
+		drawn := query[int64](t, before, "SELECT nextval($1::text::regclass)", naive)
 		spare.Crash()
 
-		after := hastyPool(t, spare.URL())
+		after := poolOf(t, spare.URL(), hasty)
 		require.Equal(t, drawn, query[int64](t, after, "SELECT nextval($1::text::regclass)", naive),
 			"the naive number must be issued again")
 		iss := advisory(t, after, "fencepost")
@@ -43,18 +36,6 @@ func TestAdvisoryNumbersSurviveACrash(t *testing.T) {
 		require.Greater(t, next.Token.Number, grant.Token.Number)
 		require.NoError(t, iss.Release(t.Context(), next.Token))
 	}
-}
-
-// hastyPool commits without waiting for the disk, where it is let.
-func hastyPool(t *testing.T, url string) *pgxpool.Pool {
-	t.Helper()
-	config, err := pgxpool.ParseConfig(url)
-	require.NoError(t, err)
-	config.ConnConfig.RuntimeParams["synchronous_commit"] = "off"
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	return pool
 }
 
 func TestAdvisoryRaise(t *testing.T) {

@@ -2,16 +2,13 @@ package pgtoken_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver for the migrations
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/testenv"
-	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/pgtoken"
 )
@@ -19,11 +16,7 @@ import (
 // hazard P3
 func TestNumbersSurviveACrash(t *testing.T) {
 	t.Parallel()
-	spare := testenv.SparePostgres(t)
-	db, err := sql.Open("pgx", spare.URL())
-	require.NoError(t, err)
-	require.NoError(t, migrations.Up(t.Context(), db))
-	require.NoError(t, db.Close())
+	spare := migratedSpare(t)
 	for round := range 6 {
 		name := fmt.Sprintf("account/%d", round)
 		naive := fmt.Sprintf("naive_%d", round)
@@ -48,11 +41,7 @@ func TestNumbersSurviveACrash(t *testing.T) {
 // hazard P3
 func TestHandedOverNumbersSurviveACrash(t *testing.T) {
 	t.Parallel()
-	spare := testenv.SparePostgres(t)
-	db, err := sql.Open("pgx", spare.URL())
-	require.NoError(t, err)
-	require.NoError(t, migrations.Up(t.Context(), db))
-	require.NoError(t, db.Close())
+	spare := migratedSpare(t)
 	for round := range 3 {
 		name := fmt.Sprintf("account/%d", round)
 		sure := session(t, spare.URL(), "on")
@@ -74,6 +63,14 @@ func TestHandedOverNumbersSurviveACrash(t *testing.T) {
 		remembers(t, &pgtoken.Issuer{DB: after}, handed)
 		require.Equal(t, "a", query[string](t, after, "SELECT holder FROM fencepost.leases WHERE resource = $1", name+" twin"))
 	}
+}
+
+// migratedSpare is a server that may be crashed.
+func migratedSpare(t *testing.T) *testenv.Spare {
+	t.Helper()
+	spare := testenv.SparePostgres(t)
+	testenv.Migrate(t, spare.URL())
+	return spare
 }
 
 func remembers(t *testing.T, iss *pgtoken.Issuer, tok token.Token) {

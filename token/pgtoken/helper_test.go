@@ -22,7 +22,13 @@ const long = 10 * time.Minute
 // connect is a pool of the shared server with settings of the test's own.
 func connect(t *testing.T, set func(*pgxpool.Config)) *pgxpool.Pool {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(testenv.PostgresURL(t))
+	return poolOf(t, testenv.PostgresURL(t), set)
+}
+
+// poolOf is one of a server of the test's own.
+func poolOf(t *testing.T, url string, set func(*pgxpool.Config)) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(url)
 	require.NoError(t, err)
 	set(config)
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
@@ -39,6 +45,11 @@ func closed(t *testing.T, iss *pgtoken.Issuer) *pgtoken.Issuer {
 }
 
 func one(config *pgxpool.Config) { config.MaxConns = 1 }
+
+func usual(*pgxpool.Config) {}
+
+// hasty commits without waiting for the disk, where it is let.
+func hasty(config *pgxpool.Config) { config.ConnConfig.RuntimeParams["synchronous_commit"] = "off" }
 
 func acquire(t *testing.T, iss token.Issuer, holder string) token.Token {
 	t.Helper()

@@ -2,25 +2,15 @@ package pgtoken_test
 
 import (
 	"context"
-	"database/sql"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/testenv"
-	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/pgtoken"
 )
-
-func poolOf(t *testing.T, url string) *pgxpool.Pool {
-	t.Helper()
-	pool, err := pgxpool.New(t.Context(), url)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	return pool
-}
 
 // A standby that follows asynchronously, is cut off, and is promoted: it has
 // seen neither the last leases nor the last numbers, and the old primary is
@@ -30,11 +20,8 @@ func poolOf(t *testing.T, url string) *pgxpool.Pool {
 func TestPromotedStandby(t *testing.T) {
 	t.Parallel()
 	primary := testenv.OwnPostgres(t)
-	db, err := sql.Open("pgx", primary.URL())
-	require.NoError(t, err)
-	require.NoError(t, migrations.Up(t.Context(), db))
-	require.NoError(t, db.Close())
-	before := poolOf(t, primary.URL())
+	testenv.Migrate(t, primary.URL())
+	before := poolOf(t, primary.URL(), usual)
 	old := &pgtoken.Issuer{DB: before, Claims: true}
 	exec(t, before, "CREATE SEQUENCE naive")
 	cycle(t, old, "earlier")
@@ -48,7 +35,7 @@ func TestPromotedStandby(t *testing.T) {
 		drawn = query[int64](t, before, "SELECT nextval('naive')")
 	}
 	standby.Promote()
-	pool := poolOf(t, standby.URL())
+	pool := poolOf(t, standby.URL(), usual)
 	iss := &pgtoken.Issuer{DB: pool, Claims: true}
 	require.Less(t, query[int64](t, pool, "SELECT nextval('naive')"), drawn, "a bare sequence must fall")
 
