@@ -26,7 +26,7 @@ func (h *hold) claim() {
 		}
 	}, func() {
 		h.w.end(o, history.Unknown)
-		h.w.laws.unclaimed(h)
+		h.leave()
 	})
 }
 

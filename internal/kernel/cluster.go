@@ -8,13 +8,6 @@ import (
 	"github.com/fencepost/fencepost/internal/lock"
 )
 
-// server is one that may be the lock: a lock for each resource.
-type server struct {
-	node
-	locks []*lock.Lock
-	calls []bool // by resource: somebody comes by when its grant ends
-}
-
 // cluster is the lock, and the replica that takes its place. Which of the two is
 // the lock each process believes for itself, so that both can be.
 type cluster struct {
@@ -32,21 +25,13 @@ func (c *cluster) start(w *world) {
 		s.node = node{w: w, place: atLock + i, name: "lock"}
 		s.forget()
 	}
-	if w.chance(40) { // its clock went back before
+	if w.chance(60) { // its clock went back before
 		ahead := lock.Clock(epoch.Add(w.upTo(time.Hour)))
 		for _, l := range c.servers[0].locks {
 			l.Number = ahead
 		}
 	}
 	c.replicate(w)
-}
-
-// forget makes a server know nothing.
-func (s *server) forget() {
-	s.locks, s.calls = nil, make([]bool, len(s.w.names))
-	for _, name := range s.w.names {
-		s.locks = append(s.locks, &lock.Lock{Resource: name})
-	}
 }
 
 // replicate shows the replica what the primary is like, now and then.
@@ -92,31 +77,4 @@ func (c *cluster) hangUp(p *process) {
 			l.Line = slices.DeleteFunc(l.Line, func(w *lock.Waiter) bool { return strings.HasPrefix(w.Holder, p.name+"-") })
 		}
 	}
-}
-
-// serve has somebody come by when the grant ends, for as long as there is a
-// line.
-func (s *server) serve(resource int) {
-	l := s.locks[resource]
-	l.Serve(s.clock())
-	if len(l.Line) == 0 || s.calls[resource] {
-		return
-	}
-	s.calls[resource] = true
-	s.after(l.Grant.Until.Sub(s.clock()), func() {
-		if s.locks[resource] == l {
-			s.calls[resource] = false
-			s.serve(resource)
-		}
-	})
-}
-
-// restart takes a server away. It keeps its locks, and forgets who waits: they
-// ask again.
-func (s *server) restart(away time.Duration) {
-	s.node.restart(away)
-	for r, l := range s.locks {
-		l.Line, s.calls[r] = nil, false
-	}
-	s.w.laws.revive(s)
 }

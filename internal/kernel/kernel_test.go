@@ -3,6 +3,7 @@ package kernel_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,7 +24,7 @@ func TestSchedules(t *testing.T) {
 	require.Zero(t, r.Lost)
 	require.Positive(t, r.ControlLost)
 	require.Greater(t, r.ControlViolations, r.Schedules/10)
-	require.Greater(t, r.Acknowledged, 8*r.Schedules)
+	require.Greater(t, r.Acknowledged, 5*r.Schedules)
 }
 
 func TestEachFaultAloneBreaksNothing(t *testing.T) {
@@ -95,9 +96,9 @@ func TestTheReportDoesNotDependOnWhoPlays(t *testing.T) {
 func TestEveryFaultIsInSomeHistory(t *testing.T) {
 	t.Parallel()
 	missing := map[string]bool{
-		"paused": true, "suspended: its clock stands": true, "crashed": true, "restarts": true,
+		"paused": true, "suspended": true, "crashed": true, "restarts": true,
 		"restarts without its memory": true, "its replica takes over": true,
-		"cannot reach the lock": true, "does not hear the lock": true, "the service cannot reach its marks": true,
+		"holds for too long": true, "messages": true, "cannot reach the lock": true, "does not hear the lock": true, "the service cannot reach its marks": true,
 	}
 	var p kernel.Player
 	for seed := uint64(1); seed <= 200; seed++ {
@@ -105,7 +106,8 @@ func TestEveryFaultIsInSomeHistory(t *testing.T) {
 		require.NoError(t, err)
 		for _, op := range run.History.Ops {
 			if op.Kind == history.Fault {
-				delete(missing, op.Note)
+				what, _, _ := strings.Cut(op.Note, ":")
+				delete(missing, what)
 			}
 		}
 	}

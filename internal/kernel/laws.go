@@ -23,15 +23,14 @@ type laws struct {
 	revive  func(s *server) // after a restart
 
 	// Of the holder.
-	until     func(sent, heard time.Duration) time.Duration // when a lease ends that it was told of
-	late      func(a *wish, g granted)                      // told of a grant that it does not wait for any more
-	claim     func(h *hold)                                 // before it works
-	unclaimed func(h *hold)                                 // after a claim without an answer
-	read      func(u *task)                                 // before it thinks
-	look      func(u *task)                                 // before it writes
-	refused   func(u *task, stale *guard.StaleError)        // after a write was
-	unheard   func(u *task)                                 // after a write without an answer
-	suspects  func(number, mark int64, lost bool) bool
+	until    func(sent, heard time.Duration) time.Duration // when a lease ends that it was told of
+	late     func(a *wish, g granted)                      // told of a grant that it does not wait for any more
+	claim    func(h *hold)                                 // before it works
+	read     func(u *task)                                 // before it thinks
+	look     func(u *task)                                 // before it writes
+	refused  func(u *task, stale *guard.StaleError)        // after a write was
+	unheard  func(u *task)                                 // after a write without an answer
+	suspects func(number, mark int64, lost bool) bool
 
 	// Of the guard.
 	raised func(mark guard.Mark, tok token.Token) (guard.Mark, error)
@@ -45,6 +44,7 @@ type laws struct {
 	verify  func(ring *seal.Ring, sealed seal.Sealed) error
 	visit   func(v *visit)
 	dismiss func(older *visit)                          // since a newer token has come
+	heldUp  func(v *visit)                              // which has waited too long
 	blind   func(v *visit)                              // where the marks cannot be reached
 	pass    func(r reply, sent int, answer func(reply)) // of the proxy
 }
@@ -54,32 +54,32 @@ var lawful laws
 
 func init() { // not in its declaration, which would go in circles
 	lawful = laws{
-		acquire:   (*lock.Lock).Acquire,
-		number:    func(_ *lock.Lock, g token.Grant, _ time.Time) int64 { return g.Token.Number },
-		join:      (*lock.Lock).Join,
-		renew:     (*lock.Lock).Renew,
-		release:   (*lock.Lock).Release,
-		raise:     (*lock.Lock).Raise,
-		revive:    func(*server) {},
-		until:     func(sent, _ time.Duration) time.Duration { return sent + ttl },
-		late:      func(*wish, granted) {},
-		claim:     (*hold).claim,
-		unclaimed: (*hold).leave,
-		read:      (*task).read,
-		look:      (*task).look,
-		refused:   (*task).refused,
-		unheard:   (*task).unheard,
-		suspects:  tenure.Suspects,
-		raised:    guard.Mark.Raised,
-		admit:     (*store).admit,
-		write:     (*store).write,
-		apply:     (*store).apply,
-		prune:     (*store).prune,
-		awaken:    func(*store) {},
-		verify:    func(r *seal.Ring, s seal.Sealed) error { return r.Verify(s) },
-		visit:     (*visit).visit,
-		dismiss:   (*visit).dismiss,
-		blind:     (*visit).blind,
-		pass:      pass,
+		acquire:  (*lock.Lock).Acquire,
+		number:   func(_ *lock.Lock, g token.Grant, _ time.Time) int64 { return g.Token.Number },
+		join:     (*lock.Lock).Join,
+		renew:    (*lock.Lock).Renew,
+		release:  (*lock.Lock).Release,
+		raise:    (*lock.Lock).Raise,
+		revive:   func(*server) {},
+		until:    func(sent, _ time.Duration) time.Duration { return sent + ttl },
+		late:     func(*wish, granted) {},
+		claim:    (*hold).claim,
+		read:     (*task).read,
+		look:     (*task).look,
+		refused:  (*task).refused,
+		unheard:  (*task).unheard,
+		suspects: tenure.Suspects,
+		raised:   guard.Mark.Raised,
+		admit:    (*store).admit,
+		write:    (*store).write,
+		apply:    (*store).apply,
+		prune:    (*store).prune,
+		awaken:   func(*store) {},
+		verify:   func(r *seal.Ring, s seal.Sealed) error { return r.Verify(s) },
+		visit:    (*visit).visit,
+		dismiss:  (*visit).dismiss,
+		heldUp:   (*visit).heldUp,
+		blind:    (*visit).blind,
+		pass:     pass,
 	}
 }

@@ -12,8 +12,12 @@ type Mutant struct {
 // Mutants returns all of them.
 func Mutants() []Mutant {
 	return slices.Concat(
-		of("lock", lockMutants), of("holder", holderMutants), of("guard", guardMutants), of("service", serviceMutants))
+		of("lock", lockMutants), of("holder", holderMutants), of("guard", guardMutants), of("guard", markMutants), of("service", serviceMutants))
 }
+
+// isOf reports whether the mistake is made there. It would not show in a world
+// without that place.
+func (m *Mutant) isOf(place string) bool { return m != nil && m.Place == place }
 
 type mistake struct {
 	name   string

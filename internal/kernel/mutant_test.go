@@ -8,7 +8,7 @@ import (
 	"github.com/fencepost/fencepost/internal/kernel"
 )
 
-// hazards G1 G2 G3 G4 G5 G9 G10 G16 G21 G26 R1 R2 R7 P2 P5 L1 L4 W1 W2 W3 W12
+// hazards G1 G2 G3 G4 G5 G9 G10 G16 G21 G26 R1 R2 R5 R7 R13 P1 P2 P5 L1 L2 L4 W1 W2 W3 W12
 func TestEveryMutantIsFound(t *testing.T) {
 	t.Parallel()
 	mutants := kernel.Mutants()
@@ -22,9 +22,17 @@ func TestEveryMutantIsFound(t *testing.T) {
 			d, err := kernel.Kill(t.Context(), m, kernel.Plan{Seed: 1, Schedules: 100, Faults: kernel.All})
 			require.NoError(t, err)
 			require.NotZero(t, d.Seed, "it survives")
-			require.NotEmpty(t, d.Rule)
+			if !refusing[m.Name] {
+				require.NotContains(t, []string{"reason", "alive"}, d.Rule, "it dies of refusing, and not of what it admits")
+			}
 		})
 	}
+}
+
+// refusing are those whose mistake is to refuse, or to keep everybody out.
+var refusing = map[string]bool{
+	"equality": true, "strict less-than": true, "seal not verified": true,
+	"raise does nothing": true, "holder never suspects the lock": true,
 }
 
 // Each mutant is a change of the laws, and of nothing that lasts.

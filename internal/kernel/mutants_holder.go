@@ -27,7 +27,6 @@ var holderMutants = []mistake{
 			}, func() { u.end(history.Failed) })
 		}
 	}},
-	{"unheard claim is taken for admitted", func(l *laws) { l.unclaimed = (*hold).work }},
 	{"token is looked up at the time of the write", func(l *laws) {
 		l.look = func(u *task) {
 			s := u.server()

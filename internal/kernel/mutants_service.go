@@ -27,6 +27,7 @@ var serviceMutants = []mistake{
 			})
 		}
 	}},
+	{"request that has waited too long goes in", func(l *laws) { l.heldUp = (*visit).admit }},
 	{"told to go is answered as refused", func(l *laws) {
 		l.dismiss = func(older *visit) { older.answer(reply{err: errOvertaken}) }
 	}},

@@ -12,7 +12,7 @@ type Run struct {
 	Seed         uint64
 	History      history.History
 	Acknowledged int // units of work
-	Lost         int // of these, not remembered in the end
+	Lost         int // applied, and overwritten by who had not read it; acknowledged or not
 	Violations   []history.Violation
 }
 

@@ -25,18 +25,6 @@ func newProcess(w *world, place int) *process {
 	return &process{w: w, place: place, name: string(rune('A' + place)), rounds: 1 + w.draw.IntN(2)}
 }
 
-// clock is what it measures leases with.
-func (p *process) clock() time.Duration { return p.w.now - p.stood }
-
-// moment is a time on a process's own clock, and for how long that had stood by
-// then.
-type moment struct{ at, stood time.Duration }
-
-func (p *process) moment() moment { return moment{p.clock(), p.stood} }
-
-// shown is what the world's clock shows when one shows t that has not stood since.
-func (m moment) shown(t time.Duration) time.Duration { return t + m.stood }
-
 // holder is the name of its next acquisition.
 func (p *process) holder() string {
 	p.asks++

@@ -6,7 +6,6 @@ import (
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/lock"
 	"github.com/fencepost/fencepost/token"
-	"github.com/fencepost/fencepost/token/seal"
 )
 
 // store is a database: rows, and the marks that guard them. What it does in one
@@ -32,23 +31,6 @@ func newStore(w *world) *store {
 		s.rows[r].version = 1 // the history takes 0 for not known
 	}
 	return s
-}
-
-// request is a question or a change under a token.
-type request struct {
-	resource int
-	tok      token.Token
-	seal     seal.Sealed // where it goes to the service
-	task     *task       // nil: a claim
-	write    op          // the attempt, where the holder writes itself
-	seen     row         // what it read
-}
-
-// reply is what the guard says of it.
-type reply struct {
-	err        error
-	seen, made int64 // versions
-	by         op    // the attempt that was applied
 }
 
 // mark is that of a resource, or the floor.
@@ -103,19 +85,6 @@ func (s *store) put(q *request, u *unit) {
 	u.applied++
 	u.seen, u.made = q.seen.version, r.version
 	u.writes = append(u.writes, q.write)
-}
-
-// prune forgets the marks below cutoff. The floor is raised over them in the
-// same transaction.
-func (s *store) prune(cutoff int64) {
-	s.floor = max(s.floor, cutoff)
-	for r := range s.marks {
-		if s.marks[r].Number < cutoff {
-			deleted := s.marks[r].Number > 0
-			s.marks[r] = guard.Mark{}
-			s.pruned(r, deleted)
-		}
-	}
 }
 
 // restart takes the store away, and the service before it.

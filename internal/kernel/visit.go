@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"errors"
-	"time"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/window"
@@ -59,10 +58,10 @@ func (v *visit) enter(then func()) {
 		then()
 		return
 	}
-	v.w.store.after(patience, func() {
+	v.w.store.after(ttl/10, func() {
 		if !v.place.Inside && !v.isOver {
 			v.gate().Leave(&v.place)
-			v.heldUp()
+			v.w.laws.heldUp(v)
 		}
 	})
 }
@@ -106,35 +105,6 @@ func (v *visit) admit() {
 
 // blind fails closed.
 func (v *visit) blind() { v.leave(reply{err: errBlind}) }
-
-// handle is the handler: it reads, works, and writes. One that was told to go may
-// not have noticed.
-func (v *visit) handle() {
-	q := v.request
-	if q.task == nil {
-		v.leave(reply{})
-		return
-	}
-	seen := v.w.store.rows[q.resource]
-	v.w.store.after(v.takes(), func() {
-		if v.told && v.w.flip() {
-			v.leave(reply{err: errHeldUp})
-			return
-		}
-		change := *q
-		change.seen = seen
-		v.leave(v.w.laws.apply(v.w.store, &change))
-	})
-}
-
-// takes is how long the handler does: at times as long as its client is stopped in
-// the middle of the body.
-func (v *visit) takes() time.Duration {
-	if v.w.chance(10) {
-		return v.w.upTo(3 * ttl)
-	}
-	return v.request.task.think()
-}
 
 // leave ends a visit that was inside.
 func (v *visit) leave(r reply) {

@@ -12,7 +12,7 @@ const (
 	margin   = ttl / 10
 	troubled = 4 * ttl          // faults begin before this
 	horizon  = troubled + 8*ttl // and work before this
-	patience = ttl / 4          // for an answer, and at a gate
+	patience = ttl / 4          // for an answer
 	slack    = 4 * ttl          // what work, claims and healing take of time
 )
 
@@ -50,7 +50,7 @@ func newWorld(seed uint64, s Setting) *world {
 	w.names = []string{"account/42", "job/7"}[:1+w.draw.IntN(2)]
 	w.isLine = w.flip()
 	w.store = newStore(w)
-	if w.flip() {
+	if isServed := w.flip(); isServed || s.Mutant.isOf("service") {
 		w.service = newService(w)
 	}
 	for i := range 2 + w.draw.IntN(2) {
@@ -87,20 +87,3 @@ func (w *world) run() error {
 func (w *world) after(d time.Duration, do func()) {
 	w.agenda.push(event{at: w.now + max(d, 0), do: do})
 }
-
-// flip is heads every other time.
-func (w *world) flip() bool { return w.draw.Uint64()&1 == 0 }
-
-// chance is true percent times of a hundred.
-func (w *world) chance(percent int) bool { return percent > 0 && w.draw.IntN(100) < percent }
-
-// work is how long work takes: a moment, or longer.
-func (w *world) work() time.Duration {
-	if w.chance(25) {
-		return w.upTo(ttl)
-	}
-	return w.upTo(ttl / 20)
-}
-
-// upTo is a time below d.
-func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.draw.Int64N(int64(d))) }
