@@ -64,7 +64,7 @@ func TestStatusOfWhatCannotBeRun(t *testing.T) {
 		args string
 		text string
 	}{
-		"no command":            {"", `expected one of "simulate", "migrate", "marks", "proxy", `},
+		"no command":            {"", `expected one of "simulate", "explore", "migrate", "marks", `},
 		"an unknown command":    {"simulat", "unexpected argument simulat"},
 		"an unknown flag":       {"simulate --bad", "unknown flag --bad"},
 		"no number":             {"simulate --rounds ten", "--rounds"},

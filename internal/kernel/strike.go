@@ -13,6 +13,7 @@ func (w *world) pauses(p *process) {
 	w.fault(p.name, "paused", d)
 	p.stop(d, false)
 }
+
 func (w *world) suspend() {
 	if p := w.someone(); !p.stopped {
 		w.suspends(p)
