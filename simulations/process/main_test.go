@@ -5,7 +5,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/fencepost/fencepost/internal/testenv"
 	"github.com/fencepost/fencepost/simulations/process"
 )
 
@@ -23,6 +22,5 @@ var subjects = process.Subjects{
 
 func TestMain(m *testing.M) {
 	process.Serve(m, subjects)
-	testenv.AtOnce(4) // rounds wait for leases to end
 	goleak.VerifyTestMain(m)
 }
