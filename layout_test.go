@@ -70,7 +70,7 @@ var layout = map[string][]string{
 	"internal/fairness":          {"*"},
 	"internal/lockset":           {"*"},
 	"internal/heard":             {"*"},
-	"internal/kernel":            {"token", "token/seal", "guard", "internal/lock", "internal/point", "internal/tenure", "internal/window", "simulations/history"},
+	"internal/kernel":            {"token", "token/seal", "guard", "internal/lock", "internal/tenure", "internal/window", "simulations/history"},
 	"internal/partition":         {"*"},
 	"internal/paused":            {"*"},
 	"internal/quote":             {"*"},

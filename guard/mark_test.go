@@ -92,3 +92,16 @@ func TestIncompleteTokensAreRefusedAsSuch(t *testing.T) {
 		}
 	}
 }
+
+func TestAMarkThatWasRaisedIsTheTokens(t *testing.T) {
+	t.Parallel()
+	mark := guard.Mark{Number: 33, Holder: "a"}
+	raised, err := mark.Raised(tok(34, "b"))
+	require.NoError(t, err)
+	require.Equal(t, guard.Mark{Number: 34, Holder: "b"}, raised)
+	for _, refused := range []token.Token{tok(32, "a"), tok(33, "b"), tok(34, "")} {
+		same, err := mark.Raised(refused)
+		require.Error(t, err)
+		require.Equal(t, mark, same)
+	}
+}

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/fencepost/fencepost/internal/kernel"
 	"github.com/fencepost/fencepost/internal/picture"
@@ -13,21 +15,7 @@ import (
 // draw writes the page that --html asks for: of the first run that broke a rule,
 // or else of the first in which the control did, beside the same run guarded.
 func (c *exploreCmd) draw(std streams, plan kernel.Plan, r kernel.Report) error {
-	if c.HTML == "" {
-		return nil
-	}
-	page, err := drawnRun(plan, r)
-	if err != nil {
-		return err
-	}
-	if err := writePage(c.HTML, page); err != nil {
-		return err
-	}
-	if c.JSON {
-		return nil
-	}
-	_, err = fmt.Fprintf(std.out, "\nA picture of it: %s (open it in a browser)\n", visible(c.HTML))
-	return err
+	return publish(std, c.HTML, c.JSON, func() (picture.Page, error) { return drawnRun(plan, r) })
 }
 
 func drawnRun(plan kernel.Plan, r kernel.Report) (picture.Page, error) {
@@ -66,9 +54,9 @@ func sceneOf(seed uint64, s kernel.Setting, title string) (picture.Scene, error)
 	if err != nil {
 		return picture.Scene{}, err
 	}
-	slices.SortStableFunc(run.Violations, func(a, b history.Violation) int { return end(a) - end(b) })
+	slices.SortStableFunc(run.Violations, func(a, b history.Violation) int { return cmp.Compare(endOf(a), endOf(b)) })
 	return picture.Scene{Title: title, History: run.History, Violations: run.Violations}, nil
 }
 
-// end is when a violation is there to see.
-func end(v history.Violation) int { return int(v.Ops[len(v.Ops)-1].Ended) }
+// endOf is when a violation is there to see.
+func endOf(v history.Violation) time.Duration { return v.Ops[len(v.Ops)-1].Ended }

@@ -9,6 +9,22 @@ import (
 	"github.com/fencepost/fencepost/internal/picture"
 )
 
+// publish writes what --html asks for, and says where it is.
+func publish(std streams, file string, quiet bool, draw func() (picture.Page, error)) error {
+	if file == "" {
+		return nil
+	}
+	drawn, err := draw()
+	if err != nil {
+		return err
+	}
+	if err := writePage(file, drawn); err != nil || quiet {
+		return err
+	}
+	_, err = fmt.Fprintf(std.out, "\nA picture of it: %s (open it in a browser)\n", visible(file))
+	return err
+}
+
 // writePage writes a page to a file, all of it or nothing: who has the file open
 // in a browser never sees half of it. What is there and is no file, such as
 // /dev/stdout, is written to as it is.

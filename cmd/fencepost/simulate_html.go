@@ -12,21 +12,7 @@ import (
 
 // picture writes the page that --html asks for, and says where it is.
 func (c *simulateCmd) picture(std streams, report *simulate.Report) error {
-	if c.HTML == "" {
-		return nil
-	}
-	drawn, err := c.drawing(report)
-	if err != nil {
-		return err
-	}
-	if err := writePage(c.HTML, drawn); err != nil {
-		return err
-	}
-	if c.JSON {
-		return nil
-	}
-	_, err = fmt.Fprintf(std.out, "\nA picture of it: %s (open it in a browser)\n", visible(c.HTML))
-	return err
+	return publish(std, c.HTML, c.JSON, func() (picture.Page, error) { return c.drawing(report) })
 }
 
 // drawing has the way that fails and the one that works first, and the two that

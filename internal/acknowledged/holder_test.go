@@ -87,13 +87,8 @@ func (h *holder) do(ctx context.Context, unit string) error {
 // outcomeOf takes a guard by its word: nothing was applied, unless it says that
 // it does not know.
 func outcomeOf(err error) history.Outcome {
-	switch {
-	case err == nil:
-		return history.Accepted
-	case errors.Is(err, guard.ErrUnknown):
-		return history.Unknown
-	case guard.Refusal(err):
-		return history.Refused
+	if outcome := simulations.Outcome(err); outcome != history.Unknown || errors.Is(err, guard.ErrUnknown) {
+		return outcome
 	}
 	return history.Failed
 }

@@ -18,9 +18,8 @@ func (w *world) excuses(v history.Violation) bool {
 	return false
 }
 
-// count returns how many units were acknowledged, and how many of them are not
-// among those that the rows remember: what a row has, less than all that were
-// applied to it, was overwritten.
+// count returns how many units were acknowledged, and how many of those that were
+// applied, acknowledged or not, the rows do not remember: they were overwritten.
 func (w *world) count() (acknowledged, lost int) {
 	applied := make([]int, len(w.names))
 	for i := range w.units {
@@ -33,7 +32,7 @@ func (w *world) count() (acknowledged, lost int) {
 	for r := range w.names {
 		lost += applied[r] - w.store.rows[r].value
 	}
-	return acknowledged, min(lost, acknowledged)
+	return acknowledged, lost
 }
 
 // trace puts down how often each unit, and each attempt that was refused, is

@@ -20,12 +20,13 @@ type Death struct {
 // rule. Where it does not, [Death.Seed] is 0.
 func Kill(ctx context.Context, m Mutant, p Plan) (Death, error) {
 	d := Death{Name: m.Name, Place: m.Place}
+	p.Mutant = &m
 	var player Player
 	for i := range p.Schedules {
 		if ctx.Err() != nil {
 			return d, context.Cause(ctx)
 		}
-		run, err := player.Play(p.Seed+i, Setting{Faults: p.Faults, Mutant: &m})
+		run, err := player.Play(p.Seed+i, p.Setting(false))
 		if err != nil {
 			return d, fmt.Errorf("mutant %q, seed %d: %w", m.Name, p.Seed+i, err)
 		}

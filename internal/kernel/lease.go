@@ -62,20 +62,18 @@ func (h *hold) turn() {
 	h.set()
 }
 
-type renewed struct{ err error }
-
 func (h *hold) renew(bound time.Duration) {
 	o, s, r, sent := h.begin(history.Renew), h.server(), h.resource, h.moment()
-	call(h.process, &s.node, bound, func(answer func(renewed)) {
+	call(h.process, &s.node, bound, func(answer func(error)) {
 		_, err := h.w.laws.renew(s.locks[r], h.holder, ttl, s.clock())
 		s.serve(r)
-		answer(renewed{err})
-	}, func(r renewed) {
+		answer(err)
+	}, func(err error) {
 		until := h.w.laws.until(sent.at, h.clock())
-		if entry := h.w.end(o, outcome(r.err)); r.err == nil {
+		if entry := h.w.end(o, outcome(err)); err == nil {
 			entry.Until = sent.shown(until)
 		}
-		h.answered(r.err, until)
+		h.answered(err, until)
 	}, func() {
 		h.w.end(o, history.Unknown)
 		h.answered(errUnheard, 0)

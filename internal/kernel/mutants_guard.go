@@ -26,20 +26,12 @@ var guardMutants = []mistake{
 	{"claim sets the mark", func(l *laws) {
 		l.admit = func(s *store, r int, tok token.Token) error { s.marks[r] = markOf(tok); return nil }
 		l.write = func(s *store, q *request, answer func(reply)) {
-			if err := s.admit(q.resource, q.tok); err != nil {
-				answer(reply{err: err})
-				return
-			}
-			answer(s.apply(q))
+			s.under(q, (*store).admit, answer, func() { answer(s.apply(q)) })
 		}
 	}},
 	{"check, then write", func(l *laws) {
 		l.write = func(s *store, q *request, answer func(reply)) {
-			if err := s.admit(q.resource, q.tok); err != nil {
-				answer(reply{err: err})
-				return
-			}
-			s.after(s.w.upTo(ttl), func() { answer(s.apply(q)) })
+			s.under(q, (*store).admit, answer, func() { s.after(s.w.upTo(ttl), func() { answer(s.apply(q)) }) })
 		}
 	}},
 	{"write, then raise", func(l *laws) {
@@ -65,11 +57,7 @@ var guardMutants = []mistake{
 			return u.reply()
 		}
 		l.write = func(s *store, q *request, answer func(reply)) {
-			if err := s.admit(q.resource, q.tok); err != nil {
-				answer(reply{err: err})
-				return
-			}
-			answer(l.apply(s, q))
+			s.under(q, (*store).admit, answer, func() { answer(l.apply(s, q)) })
 		}
 	}},
 }

@@ -87,9 +87,9 @@ func (p *process) stumble() {
 	switch {
 	case p.stopped:
 	case p.w.amiss(Pause, 4):
-		p.w.pauses(p)
+		p.w.still(p, false)
 	case p.w.amiss(Suspend, 4):
-		p.w.suspends(p)
+		p.w.still(p, true)
 	}
 }
 

@@ -62,11 +62,16 @@ func (s *store) write(q *request, answer func(reply)) {
 		answer(u.reply())
 		return
 	}
-	if err := s.w.laws.admit(s, q.resource, q.tok); err != nil {
+	s.under(q, s.w.laws.admit, answer, func() { answer(s.w.laws.apply(s, q)) })
+}
+
+// under does something if the token is admitted, and else answers that it is not.
+func (s *store) under(q *request, admit func(*store, int, token.Token) error, answer func(reply), do func()) {
+	if err := admit(s, q.resource, q.tok); err != nil {
 		answer(reply{err: err})
 		return
 	}
-	answer(s.w.laws.apply(s, q))
+	do()
 }
 
 // apply writes what the holder has made of what it read, once.

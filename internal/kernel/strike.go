@@ -2,28 +2,21 @@ package kernel
 
 func (w *world) someone() *process { return w.holders[w.draw.IntN(len(w.holders))] }
 
-func (w *world) pause() {
-	if p := w.someone(); !p.stopped {
-		w.pauses(p)
+func (w *world) pause() { w.still(w.someone(), false) }
+
+func (w *world) suspend() { w.still(w.someone(), true) }
+
+// still has p stand still for a while, its clock too if it is suspended.
+func (w *world) still(p *process, suspended bool) {
+	if p.stopped {
+		return
 	}
-}
-
-func (w *world) pauses(p *process) {
-	d := w.upTo(3 * ttl)
-	w.fault(p.name, "paused", d)
-	p.stop(d, false)
-}
-
-func (w *world) suspend() {
-	if p := w.someone(); !p.stopped {
-		w.suspends(p)
+	d, what := w.upTo(3*ttl), "paused"
+	if suspended {
+		what = "suspended: its clock stands"
 	}
-}
-
-func (w *world) suspends(p *process) {
-	d := w.upTo(3 * ttl)
-	w.fault(p.name, "suspended: its clock stands", d)
-	p.stop(d, true)
+	w.fault(p.name, what, d)
+	p.stop(d, suspended)
 }
 
 func (w *world) crash() {

@@ -33,13 +33,15 @@ func (h *hold) work() {
 func (u *task) read() {
 	switch {
 	case u.w.service == nil:
+		u.query()
 	case u.overruns && u.w.flip():
 		u.after(u.think(), u.try)
-		return
 	default:
 		u.try()
-		return
 	}
+}
+
+func (u *task) query() {
 	s := u.w.store
 	call(u.process, &s.node, patience, func(answer func(row)) { answer(s.rows[u.resource]) }, func(seen row) {
 		u.seen = seen

@@ -16,7 +16,7 @@ type Gate struct {
 // Visitor is who has a place.
 type Visitor interface {
 	// Called says that its waiting has ended: it is inside, or, since a newer
-	// token has come, at no gate any more.
+	// token has come, at no gate any more. It must not ask the gate anything.
 	Called()
 }
 
