@@ -9,8 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-
-	"github.com/fencepost/fencepost/internal/testenv"
 )
 
 // asCommand turns this test binary into the command: what runs is main, with
@@ -22,7 +20,6 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		main()
 	}
-	testenv.AtOnce(4) // most wait for other processes
 	goleak.VerifyTestMain(m)
 }
 

@@ -39,7 +39,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	testenv.AtOnce(6)
+	testenv.AtOnce(4) // rounds wait most of the time
 	redis.SetLogger(silent{})
 	goleak.VerifyTestMain(m)
 }

@@ -52,7 +52,7 @@ func sizeOf(t *testing.T) size {
 	t.Helper()
 	text := os.Getenv(envFull)
 	if text == "" {
-		return size{waiters: 16, lasts: 4 * time.Second, work: 2 * time.Millisecond}
+		return size{waiters: 16, lasts: 5 * time.Second, work: 2 * time.Millisecond}
 	}
 	lasts, err := time.ParseDuration(text)
 	require.NoError(t, err)
