@@ -24,7 +24,7 @@ func TestRunOfALockThatIsHeld(t *testing.T) {
 			"ends at once, and says nothing":     {nil, 75, ""},
 			"ends with the status it was told":   {[]string{"--held-status", "0"}, 0, ""},
 			"says who holds it, where it is to":  {[]string{"-v"}, 75, `"somebody"`},
-			"ends when it has waited for enough": {[]string{"--wait", "100ms"}, 75, ""},
+			"ends when it has waited for enough": {[]string{"--wait", "3s"}, 75, ""},
 		} {
 			t.Run(name+" "+rule, func(t *testing.T) {
 				t.Parallel()

@@ -42,7 +42,7 @@ func TestRunThatIsStoppedEndsItsProgramInTime(t *testing.T) {
 	for name, lock := range runLocks(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := startRun(t, lock, []string{"--ttl", "4s"}, "job", "sh", "-c", `trap "" TERM; `+says+"wait")
+			r := startRun(t, lock, []string{"--ttl", "12s"}, "job", "sh", "-c", `trap "" TERM; `+says+"wait")
 			ids := programs(t, r)
 			r.signal(syscall.SIGSTOP)
 			require.Eventually(t, func() bool {

@@ -3,6 +3,7 @@ package redisguard_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -19,7 +20,7 @@ func TestNothingIsAppliedTwice(t *testing.T) {
 	t.Run("a plain script is sent again, and applied twice", func(t *testing.T) {
 		t.Parallel()
 		e := newEnv(t)
-		client, p := e.far()
+		client, p := e.far(func(o *redis.Options) { o.MaxRetries, o.MinRetryBackoff = 20, time.Millisecond })
 		naive := redis.NewScript(increment)
 		done := e.hold(p, func() error { return naive.Run(t.Context(), client, []string{e.key}).Err() })
 		cut(p)

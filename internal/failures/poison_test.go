@@ -60,12 +60,12 @@ func claiming(t *testing.T, iss token.Issuer, then time.Time) (*token.Locker, *g
 	var asked grants
 	mark := token.Token{Resource: resource, Number: clock(then), Holder: "somebody"}
 	require.NoError(t, marks.Admit(t.Context(), mark))
-	return &token.Locker{Issuer: iss, TTL: ttl, Claim: marks.Admit, Observer: asked.observer()}, &asked
+	return &token.Locker{Issuer: iss, TTL: patience, Claim: marks.Admit, Observer: asked.observer()}, &asked
 }
 
 func number(t *testing.T, iss token.Issuer) int64 {
 	t.Helper()
-	grant, err := iss.Acquire(t.Context(), resource, "onlooker", ttl)
+	grant, err := iss.Acquire(t.Context(), resource, "onlooker", patience)
 	require.NoError(t, err)
 	require.NoError(t, iss.Release(t.Context(), grant.Token))
 	return grant.Token.Number

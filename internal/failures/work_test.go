@@ -45,10 +45,11 @@ func (r *round) pause(iss token.Issuer) token.Token {
 		} else {
 			grant, err = iss.Acquire(r.Context(), resource, holder, ttl)
 		}
+		if err == nil { // a line's grant may be a short one
+			_, err = iss.Renew(r.Context(), grant.Token, ttl)
+		}
 		return err == nil
 	}, patience, 5*time.Millisecond, "it is never granted")
-	_, err := iss.Renew(r.Context(), grant.Token, ttl) // a line's grant may be a short one
-	require.NoError(r, err)
 	r.grants.add(grant.Token)
 	require.NoError(r, r.write(r.as("paused"), grant.Token))
 	return grant.Token

@@ -8,11 +8,17 @@ import (
 )
 
 // jain is Jain's index of the waiters' numbers of turns: 1 where all have the
-// same, 1/n where one has them all (Jain, Chiu, Hawe 1984).
+// same, 1/n where one has them all (Jain, Chiu, Hawe 1984). It counts from when
+// the last of them had its first turn: until then some had the lock to themselves.
 func (s *score) jain(waiters []string) float64 {
+	from := 0
+	for _, w := range waiters {
+		from = max(from, s.by[w][0])
+	}
 	var sum, squares float64
 	for _, w := range waiters {
-		n := float64(len(s.by[w]))
+		first, _ := slices.BinarySearch(s.by[w], from)
+		n := float64(len(s.by[w]) - first)
 		sum, squares = sum+n, squares+n*n
 	}
 	return sum * sum / (float64(len(waiters)) * squares)

@@ -14,7 +14,7 @@ func TestWaitersHaveTheirTurnsInTurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o, size := newOrder(t, name), sizeOf(t)
-			o.TTL, o.Work = 2*time.Second, size.work
+			o.TTL, o.Work = 2*time.Second, work
 			// Processes are not the same: a lock that serves them in turn serves
 			// the waiters of a small one more often.
 			n := size.waiters / 16
@@ -39,7 +39,7 @@ func TestAKilledProcessLosesItsOwnTurnsOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o, size := newOrder(t, name), sizeOf(t)
-			o.TTL, o.Work = 500*time.Millisecond, size.work
+			o.TTL, o.Work = 500*time.Millisecond, work
 			f := &field{T: t, order: o}
 			for range 4 {
 				f.enter(size.waiters / 4)

@@ -40,11 +40,13 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// work makes turns long beside what the machine may be late once in a while.
+const work = 10 * time.Millisecond
+
 // size is how many waiters there are, for how long.
 type size struct {
 	waiters int
 	lasts   time.Duration
-	work    time.Duration // of a turn, besides the lock itself
 	full    bool
 }
 
@@ -52,10 +54,9 @@ func sizeOf(t *testing.T) size {
 	t.Helper()
 	text := os.Getenv(envFull)
 	if text == "" {
-		return size{waiters: 16, lasts: 5 * time.Second, work: 2 * time.Millisecond}
+		return size{waiters: 16, lasts: 5 * time.Second}
 	}
 	lasts, err := time.ParseDuration(text)
 	require.NoError(t, err)
-	// Turns are long beside what the machine may be late once in a while.
-	return size{waiters: 64, lasts: lasts, work: 10 * time.Millisecond, full: true}
+	return size{waiters: 64, lasts: lasts, full: true}
 }

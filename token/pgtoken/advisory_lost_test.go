@@ -1,6 +1,8 @@
 package pgtoken_test
 
 import (
+	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -35,6 +37,23 @@ func TestAdvisoryOfAKilledSessionPassesOn(t *testing.T) {
 	_, err = iss.Renew(t.Context(), b.grant.Token, long)
 	require.NoError(t, err)
 	require.NoError(t, iss.Release(t.Context(), b.grant.Token))
+}
+
+// Whoever comes first once the lease has ended, the timer or the renewal, it is
+// lost.
+func TestAdvisoryRenewedTooLateIsLost(t *testing.T) {
+	t.Parallel()
+	pool, schema := testenv.Postgres(t)
+	iss := advisory(t, pool, schema)
+	for i := range 50 {
+		grant, err := iss.Acquire(t.Context(), resource, fmt.Sprint("holder-", i), 20*time.Millisecond)
+		require.NoError(t, err)
+		for time.Now().Before(grant.Until) {
+			runtime.Gosched()
+		}
+		_, err = iss.Renew(t.Context(), grant.Token, long)
+		require.ErrorIs(t, err, token.ErrLost)
+	}
 }
 
 // hazard L1

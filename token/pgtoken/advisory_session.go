@@ -107,7 +107,8 @@ func (s *session) call(ctx context.Context, ttl time.Duration, sql string) (got 
 		s.until = sent.Add(ttl)
 		s.timer.Reset(time.Until(s.until))
 		got.until = s.until
-	case got.err == nil, s.conn.Conn().IsClosed(): // no other session has its lock
+	case got.err == nil, s.conn.Conn().IsClosed(), !time.Now().Before(s.until):
+		// No other session has its lock, or it was asked too late.
 		destroy(s.over())
 		got.err = errors.Join(token.ErrLost, got.err)
 	}
