@@ -100,8 +100,10 @@ func renewedLate(t *testing.T, f fence, statement string) (renewed bool) {
 			}
 			return err
 		})
-		f.blocked(t, tx.Conn())
 		ends := expiry(t, f, t.Name())
+		require.Eventually(t, func() bool {
+			return f.waits(t, tx.Conn()) || now(t, f, f).After(ends)
+		}, patience, time.Millisecond, "nobody waits")
 		alive := now(t, f, f).Before(ends) // or a busy machine was too slow: once more
 		letGo(ends)
 		require.NoError(t, wait())

@@ -103,9 +103,12 @@ func (f fence) atEnd(t *testing.T, text string) {
 // blocked waits until conn waits for a lock.
 func (f fence) blocked(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		return get[bool](t, f, f, "SELECT coalesce(wait_event_type, '') = 'Lock' FROM pg_stat_activity WHERE pid = $1", conn.PgConn().PID())
-	}, patience, 5*time.Millisecond, "nobody waits")
+	require.Eventually(t, func() bool { return f.waits(t, conn) }, patience, 5*time.Millisecond, "nobody waits")
+}
+
+func (f fence) waits(t *testing.T, conn *pgx.Conn) bool {
+	t.Helper()
+	return get[bool](t, f, f, "SELECT coalesce(wait_event_type, '') = 'Lock' FROM pg_stat_activity WHERE pid = $1", conn.PgConn().PID())
 }
 
 // later runs call in a goroutine, and returns what waits for its error.

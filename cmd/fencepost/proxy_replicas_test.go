@@ -104,18 +104,26 @@ func TestProxiesThatObserveLetTheOlderWriteLandLast(t *testing.T) {
 func TestOneTokenAtTwoProxies(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	var all []<-chan reply
-	for i := range 6 {
-		all = append(all, async(t, "PUT", []*proxied{p.a, p.b}[i%2].url+"/account/42", "x", field(t, "account/42", 33, "h")...))
+	const requests = 6
+	answers := make(chan reply, requests)
+	for i := range requests {
+		a := async(t, "PUT", []*proxied{p.a, p.b}[i%2].url+"/account/42", "x", field(t, "account/42", 33, "h")...)
+		go func() { answers <- <-a }()
 	}
-	for range all {
-		next(t, p.upstream.arrived)
+	for range requests {
+		select {
+		case <-p.upstream.arrived:
+		case a := <-answers:
+			require.Failf(t, "one was answered before it was let in", "%+v", a)
+		case <-time.After(eventually):
+			require.FailNow(t, "nothing came")
+		}
 	}
-	for range all {
+	for range requests {
 		p.upstream.open <- struct{}{}
 	}
-	for _, a := range all {
-		require.Equal(t, 200, next(t, a).status)
+	for range requests {
+		require.Equal(t, 200, next(t, answers).status)
 	}
 }
 
