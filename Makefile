@@ -1,7 +1,7 @@
 # Fencepost's commands. `make` alone lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup test containers test-oldest test-newest lint vet-os fuzz simulate rounds failures partitions fairness acknowledged experiment proof bench
+.PHONY: help setup test containers test-oldest test-newest lint vet-os fuzz simulate rounds failures partitions fairness acknowledged experiment proof torture bench
 
 FUZZTIME ?= 60s
 ROUNDS ?= 1000
@@ -10,6 +10,7 @@ FAILURES ?= 100
 PARTITIONS ?= 100
 FAIRNESS ?= 60s
 ACKNOWLEDGED ?= 100000
+TORTURE ?= 100000
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 help: ## list the targets
@@ -76,6 +77,10 @@ acknowledged: ## have ACKNOWLEDGED (100000) read-modify-writes acknowledged unde
 experiment: ## etcd's lost additions, with and without a fence: RUNS (1) times two minutes
 	@FENCEPOST_EXPERIMENT_RUNS=$(RUNS) go test ./internal/lockset \
 		-run '^TestExperiment$$' -count=1 -timeout 2h -v
+
+torture: ## make TORTURE (100000) writes by sixteen writers at once, in every way into SQL, and judge what they were told
+	@set -o pipefail; FENCEPOST_TORTURE=$(TORTURE) go test ./sqlguard ./simulations \
+		-run '^(TestTorture|TestHistories.*)$$' -count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
 
 proof: ## search the model with SPIN within larger bounds, for minutes: how many states, and how each broken variant fails
 	@set -o pipefail; FENCEPOST_PROOF=1 go test ./proof -count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'

@@ -18,8 +18,6 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// histories is how many writes are made in all, over all ways into PostgreSQL.
-const histories = 100_000
 
 func TestHistoriesOnPostgres(t *testing.T) {
 	t.Parallel()
@@ -31,7 +29,7 @@ func TestHistoriesOnPostgres(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSixteen(t, build(newVersioned(t), t))
-			require.Empty(t, s.run(histories/len(ways)), "FENCEPOST_TEST_SEED=%d", s.seed)
+			require.Empty(t, s.run(histories(t)/len(ways)), "FENCEPOST_TEST_SEED=%d", s.seed)
 		})
 	}
 }

@@ -25,7 +25,7 @@ func TestHistoriesOverDatabaseSQL(t *testing.T) {
 			t.Run(door+" on "+name, func(t *testing.T) {
 				t.Parallel()
 				s := newSixteen(t, build(open(t)))
-				require.Empty(t, s.run(5000), "FENCEPOST_TEST_SEED=%d", s.seed)
+				require.Empty(t, s.run(histories(t)/20), "FENCEPOST_TEST_SEED=%d", s.seed)
 			})
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/testenv"
 	"github.com/fencepost/fencepost/simulations"
 	"github.com/fencepost/fencepost/simulations/history"
 	"github.com/fencepost/fencepost/token"
@@ -42,6 +43,9 @@ const (
 	contended = 4
 	writers   = 16
 )
+
+// histories is how many writes are made in all, over all ways into PostgreSQL.
+func histories(t *testing.T) int { t.Helper(); return testenv.Rounds(t, "FENCEPOST_TORTURE", 20_000) }
 
 // sixteen writers write to four rows, each time with the newest token, an older
 // one, or an impostor's of the newest, and write down what they were told.

@@ -49,4 +49,4 @@ type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-func rounds(t *testing.T) int { t.Helper(); return testenv.Rounds(t, envRounds, 10) }
+func rounds(t *testing.T) int { t.Helper(); return testenv.Rounds(t, envRounds, 4) }

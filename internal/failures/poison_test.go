@@ -78,6 +78,7 @@ func sharedIssuers(t *testing.T) map[string]token.Issuer {
 	client, prefix := testenv.Redis(t)
 	pool, schema := testenv.Postgres(t)
 	quorum := newNodes(t, 3).issuer(t)
+	quorum.MaxTTL = patience
 	require.NoError(t, quorum.Bootstrap(t.Context()))
 	return map[string]token.Issuer{
 		"redisquorum":      quorum,
