@@ -68,16 +68,16 @@ func TestAMissingRowIsNotStale(t *testing.T) {
 }
 
 // meanwhile has something done between a statement and the question for its
-// reason.
+// reason, with the context of the question.
 type meanwhile struct {
 	*pgx.Conn
-	do    func()
+	do    func(context.Context)
 	batch int
 }
 
 func (b *meanwhile) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults {
 	if b.batch++; b.batch == 2 {
-		b.do()
+		b.do(ctx)
 	}
 	return b.Conn.SendBatch(ctx, batch)
 }
@@ -90,7 +90,7 @@ func TestAReasonThatHasGone(t *testing.T) {
 	defer conn.Release()
 	asked := func(do func()) error {
 		e.exec("DELETE FROM accounts WHERE id = 42")
-		return e.table(e.with(func(g *sqlguard.Guard) { g.DB = &meanwhile{Conn: conn.Conn(), do: do} })).Update(e.ctx(33), 42, someone)
+		return e.table(e.with(func(g *sqlguard.Guard) { g.DB = &meanwhile{Conn: conn.Conn(), do: func(context.Context) { do() }} })).Update(e.ctx(33), 42, someone)
 	}
 	t.Run("a row that was inserted meanwhile is written after all, with a mark and without", func(t *testing.T) {
 		require.NoError(t, asked(func() { e.exec("INSERT INTO accounts (id, last_token) VALUES (42, 1)") }))
@@ -104,7 +104,8 @@ func TestAReasonThatHasGone(t *testing.T) {
 	t.Run("a reason that cannot be asked for promises that nothing was written, and no more", func(t *testing.T) {
 		ctx, leave := context.WithCancel(e.ctx(33))
 		e.exec("DELETE FROM accounts WHERE id = 42")
-		accounts := e.table(e.with(func(g *sqlguard.Guard) { g.DB = &meanwhile{Conn: conn.Conn(), do: leave} }))
+		ends := func(asking context.Context) { leave(); <-asking.Done() } // which takes a moment
+		accounts := e.table(e.with(func(g *sqlguard.Guard) { g.DB = &meanwhile{Conn: conn.Conn(), do: ends} }))
 		err := accounts.Update(ctx, 42, someone)
 		require.ErrorIs(t, err, context.Canceled)
 		require.Empty(t, outcomes(err))
