@@ -18,7 +18,6 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-
 func TestHistoriesOnPostgres(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(*versioned, testing.TB) way{

@@ -35,7 +35,7 @@ const schedules = 10_000
 
 // heapGrowth lets the collector run seldom: a run is garbage when it has been
 // judged, and there are thousands in a second.
-const heapGrowth = 800
+const heapGrowth = 1600
 
 // Run is called by kong.
 func (c *exploreCmd) Run(std streams) error {

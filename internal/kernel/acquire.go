@@ -34,14 +34,28 @@ func (a *wish) ask() {
 		a.abandon()
 		return
 	}
-	s, sent := a.server(), a.moment()
-	call(a.process, &s.node, patience+a.w.upTo(ttl), func(answer func(granted)) {
-		if sent.at > a.stamp.at {
-			a.stamp = sent
-		}
-		s.grant(a, answer)
-	}, func(g granted) { a.told(g, sent) }, a.unanswered)
+	p := &plea{a, a.server(), a.moment()}
+	call(a.process, &p.to.node, patience+a.w.upTo(ttl), p)
 }
+
+// plea is one question of a wish.
+type plea struct {
+	*wish
+	to   *server
+	sent moment
+}
+
+func (p *plea) arrive(answer func(granted)) {
+	if p.sent.at > p.stamp.at {
+		p.stamp = p.sent
+	}
+	p.to.grant(p.wish, answer)
+}
+
+func (p *plea) hear(g granted) { p.told(g, p.sent) }
+
+// miss asks again under the same name, which finds a grant whose answer was lost.
+func (p *plea) miss() { p.after(ttl/20, p.ask) }
 
 // burn begins the entry of another number.
 func (a *wish) burn(asked history.Op) *history.Op {
@@ -74,28 +88,25 @@ func (a *wish) told(g granted, sent moment) {
 		a.w.laws.late(a, g)
 		return
 	}
-	var held *token.HeldError
-	switch {
-	case g.err == nil:
+	if g.err == nil {
 		a.done = true
 		a.tok = g.grant.Token
 		a.heard(a.tok.Number)
 		a.lease(a.op, sent)
-	case errors.As(g.err, &held):
-		pause := a.pause/2 + a.w.upTo(a.pause)
-		if a.w.isLine {
-			pause = ttl / 3 // it will be called
-		}
-		a.pause = min(2*a.pause, tenure.LongestPause)
-		a.after(tenure.Pause(held.Remaining, pause), a.ask)
-	default:
-		a.abandon()
+		return
 	}
+	held, ok := errors.AsType[*token.HeldError](g.err)
+	if !ok {
+		a.abandon()
+		return
+	}
+	pause := a.pause/2 + a.w.upTo(a.pause)
+	if a.w.isLine {
+		pause = ttl / 3 // it will be called
+	}
+	a.pause = min(2*a.pause, tenure.LongestPause)
+	a.after(tenure.Pause(held.Remaining, pause), a.ask)
 }
-
-// unanswered asks again under the same name, which finds a grant whose answer
-// was lost.
-func (a *wish) unanswered() { a.after(ttl/20, a.ask) }
 
 // abandon gives back what may have been granted, and goes.
 func (a *wish) abandon() {

@@ -5,9 +5,8 @@ import "time"
 // event is something that happens at a time. Of two at the same time the one
 // that was put down first comes first.
 type event struct {
-	at    time.Duration
-	order uint64
-	do    func()
+	at   time.Duration
+	deed deed
 	// who does it, if that life of it lasts as long; nil: the world. due is when,
 	// on its own clock.
 	who  actor
@@ -15,71 +14,107 @@ type event struct {
 	due  time.Duration
 }
 
+// deed is something to do.
+type deed interface{ do() }
+
+// step is a deed without a name.
+type step func()
+
+func (s step) do() { s() }
+
 // actor is who may have died, or be asleep, when something is to be done.
 type actor interface {
-	act(e event)
-}
-
-func (e *event) before(other *event) bool {
-	return e.at < other.at || e.at == other.at && e.order < other.order
+	act(e *event)
 }
 
 // happen does it.
-func (e event) happen() {
+func (e *event) happen() {
 	if e.who == nil {
-		e.do()
+		e.deed.do()
 		return
 	}
 	e.who.act(e)
 }
 
-// agenda is a heap of what is to happen. container/heap would put each event on
-// Go's heap too.
+// agenda is what is to happen. Its heap says when, and of an event only where it
+// is kept: events themselves are too large to be moved about.
 type agenda struct {
+	heap   []turn
 	events []event
+	free   []int // places among events
 	count  uint64
+}
+
+// turn is a time, the rank among all events in its last bits, and a place.
+type turn struct {
+	when  uint64
+	place int
+}
+
+// ranks are how many events a run may have: more than are endless.
+const ranks = 1 << 16
+
+// emptied returns an agenda without events, in a's memory.
+func (a agenda) emptied() agenda {
+	return agenda{heap: a.heap[:0], events: a.events[:0], free: a.free[:0]}
 }
 
 func (a *agenda) push(e event) {
 	a.count++
-	e.order = a.count
-	a.events = append(a.events, e)
-	i := len(a.events) - 1
-	for i > 0 {
-		parent := (i - 1) / 2
-		if !e.before(&a.events[parent]) {
-			break
-		}
-		a.events[i] = a.events[parent]
-		i = parent
-	}
-	a.events[i] = e
+	t := turn{uint64(e.at)*ranks + a.count, a.keep(e)}
+	a.heap = append(a.heap, t)
+	a.rise(len(a.heap)-1, t)
 }
 
-// pop returns the next event. There must be one.
-func (a *agenda) pop() event {
-	first, last := a.events[0], len(a.events)-1
-	moved := a.events[last]
-	a.events[last] = event{}
-	a.events = a.events[:last]
-	if last == 0 {
-		return first
+func (a *agenda) keep(e event) (place int) {
+	if last := len(a.free) - 1; last >= 0 {
+		place = a.free[last]
+		a.free = a.free[:last]
+		a.events[place] = e
+		return place
 	}
-	i := 0
-	for {
-		least := 2*i + 1
-		if least >= last {
-			break
-		}
-		if right := least + 1; right < last && a.events[right].before(&a.events[least]) {
-			least = right
-		}
-		if !a.events[least].before(&moved) {
-			break
-		}
-		a.events[i] = a.events[least]
-		i = least
+	a.events = append(a.events, e)
+	return len(a.events) - 1
+}
+
+// pop returns the next event, which is there until another is put down. There
+// must be one.
+func (a *agenda) pop() *event {
+	first, last := a.heap[0], len(a.heap)-1
+	moved := a.heap[last]
+	a.heap = a.heap[:last]
+	if last > 0 {
+		a.rise(a.hollow(), moved)
 	}
-	a.events[i] = moved
-	return first
+	a.free = append(a.free, first.place)
+	return &a.events[first.place]
+}
+
+// hollow moves up what comes next, as far as there is anything, and returns where
+// there is room then. What goes there was last, and belongs near the bottom.
+func (a *agenda) hollow() int {
+	heap, i := a.heap, 0
+	for 2*i+2 < len(heap) {
+		child := 2*i + 1
+		if heap[child+1].when < heap[child].when {
+			child++
+		}
+		heap[i] = heap[child]
+		i = child
+	}
+	if child := 2*i + 1; child < len(heap) {
+		heap[i] = heap[child]
+		i = child
+	}
+	return i
+}
+
+// rise puts t at i, or above.
+func (a *agenda) rise(i int, t turn) {
+	heap := a.heap
+	for i > 0 && t.when < heap[(i-1)/2].when {
+		heap[i] = heap[(i-1)/2]
+		i = (i - 1) / 2
+	}
+	heap[i] = t
 }

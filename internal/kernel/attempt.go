@@ -11,27 +11,33 @@ import (
 func (u *task) try() {
 	u.tries++
 	o := u.begin(history.Write)
-	u.ask(&request{resource: u.resource, tok: u.tok, task: u, write: o, seen: u.seen}, func(r reply) {
-		u.answered(o, r)
-	}, func() {
-		u.w.end(o, history.Unknown)
-		u.w.laws.unheard(u)
-	})
+	u.ask(&request{resource: u.resource, tok: u.tok, task: u, write: o, seen: u.seen}, &attempt{u, o})
 }
 
-func (u *task) answered(o op, r reply) {
-	var stale *guard.StaleError
-	switch {
-	case r.err == nil:
-		u.applied(o, r)
-		u.after(u.think(), u.work)
-	case errors.As(r.err, &stale):
-		u.w.end(o, history.Refused)
-		u.w.laws.refused(u, stale)
-	default:
-		u.w.end(o, history.Failed)
-		u.end(history.Failed)
+// attempt is one of a task's tries.
+type attempt struct {
+	*task
+	op op
+}
+
+func (a *attempt) hear(r reply) {
+	if r.err == nil {
+		a.applied(a.op, r)
+		a.after(a.think(), a.work)
+		return
 	}
+	if stale, ok := errors.AsType[*guard.StaleError](r.err); ok {
+		a.w.end(a.op, history.Refused)
+		a.w.laws.refused(a.task, stale)
+		return
+	}
+	a.w.end(a.op, history.Failed)
+	a.end(history.Failed)
+}
+
+func (a *attempt) miss() {
+	a.w.end(a.op, history.Unknown)
+	a.w.laws.unheard(a.task)
 }
 
 // applied puts down a write that was, and when: one that finds its unit applied by

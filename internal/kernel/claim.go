@@ -12,22 +12,30 @@ import (
 // that has forgotten, the resource is taken again; where nothing is known, it is
 // given back.
 func (h *hold) claim() {
-	o := h.begin(history.Claim)
-	h.ask(&request{resource: h.resource, tok: h.tok}, func(r reply) {
-		h.w.end(o, outcome(r.err))
-		var stale *guard.StaleError
-		switch {
-		case errors.As(r.err, &stale):
-			h.heal(stale, h.again)
-		case r.err != nil || h.lost:
-			h.leave()
-		default:
-			h.work()
-		}
-	}, func() {
-		h.w.end(o, history.Unknown)
-		h.leave()
-	})
+	h.ask(&request{resource: h.resource, tok: h.tok}, &claim{h, h.begin(history.Claim)})
+}
+
+type claim struct {
+	*hold
+	op op
+}
+
+func (c *claim) hear(r reply) {
+	c.w.end(c.op, outcome(r.err))
+	stale, refused := errors.AsType[*guard.StaleError](r.err)
+	switch {
+	case refused:
+		c.heal(stale, c.again)
+	case r.err != nil || c.lost:
+		c.leave()
+	default:
+		c.work()
+	}
+}
+
+func (c *claim) miss() {
+	c.w.end(c.op, history.Unknown)
+	c.leave()
 }
 
 // again acquires under another number, where the lock was healed.
@@ -44,20 +52,4 @@ func (h *hold) again(healed bool) {
 		s.serve(r)
 	})
 	h.process.hold(r, h.healings+1)
-}
-
-// ask puts a question to the store, or to the service, through its proxy.
-func (h *hold) ask(q *request, answered func(reply), lost func()) {
-	if h.w.service != nil {
-		h.w.service.ask(h, q, answered, lost)
-		return
-	}
-	s := h.w.store
-	call(h.process, &s.node, patience, func(answer func(reply)) {
-		if q.task != nil {
-			h.w.laws.write(s, q, answer)
-			return
-		}
-		answer(reply{err: h.w.laws.admit(s, q.resource, q.tok)})
-	}, answered, lost)
 }

@@ -20,7 +20,7 @@ func (s *server) grant(a *wish, answer func(granted)) {
 		s.w.laws.join(l, &lock.Waiter{Holder: a.holder, TTL: ttl, Served: func(g token.Grant, err error) {
 			g = s.granted(a, g, err)
 			stamp := a.stamp
-			s.w.sendTo(a.process, life, s.place, func() { a.told(granted{g, err}, stamp) })
+			s.w.sendTo(a.process, life, s.place, step(func() { a.told(granted{g, err}, stamp) }))
 		}}, s.clock())
 	}
 	s.serve(r)

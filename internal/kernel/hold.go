@@ -64,14 +64,28 @@ func (h *hold) heal(stale *guard.StaleError, then func(healed bool)) {
 		then(false)
 		return
 	}
-	s, r := h.server(), h.resource
-	call(h.process, &s.node, ttl, func(answer func(error)) {
-		answer(h.w.laws.raise(s.locks[r], mark, s.clock()))
-	}, func(err error) {
-		loss := isLoss(err)
-		then((err == nil || loss) && tenure.Healed(number, mark, loss))
-	}, func() { then(false) })
+	r := &raising{h, h.server(), number, mark, then}
+	call(h.process, &r.to.node, ttl, r)
 }
+
+// raising asks the lock to be raised past a mark.
+type raising struct {
+	*hold
+	to           *server
+	number, mark int64
+	then         func(healed bool)
+}
+
+func (r *raising) arrive(answer func(error)) {
+	answer(r.w.laws.raise(r.to.locks[r.resource], r.mark, r.to.clock()))
+}
+
+func (r *raising) hear(err error) {
+	loss := isLoss(err)
+	r.then((err == nil || loss) && tenure.Healed(r.number, r.mark, loss))
+}
+
+func (r *raising) miss() { r.then(false) }
 
 // think is how long work takes.
 func (h *hold) think() time.Duration {
@@ -93,16 +107,30 @@ func (h *hold) leave() {
 	} else {
 		rest = 3 * ttl / 4 // and no longer: who does not try for a ttl is not kept waiting
 	}
-	o, s, r := h.begin(history.Release), h.server(), h.resource
-	call(h.process, &s.node, ttl, func(answer func(error)) {
-		err := h.w.laws.release(s.locks[r], h.holder, s.clock())
-		s.serve(r)
-		answer(err)
-	}, func(err error) {
-		h.w.end(o, outcome(err))
-		h.rest(rest)
-	}, func() {
-		h.w.end(o, history.Unknown)
-		h.rest(rest)
-	})
+	r := &release{h, h.begin(history.Release), h.server(), rest}
+	call(h.process, &r.to.node, ttl, r)
+}
+
+// release gives the lock back, and rests.
+type release struct {
+	*hold
+	op   op
+	to   *server
+	then time.Duration
+}
+
+func (r *release) arrive(answer func(error)) {
+	err := r.w.laws.release(r.to.locks[r.resource], r.holder, r.to.clock())
+	r.to.serve(r.resource)
+	answer(err)
+}
+
+func (r *release) hear(err error) {
+	r.w.end(r.op, outcome(err))
+	r.rest(r.then)
+}
+
+func (r *release) miss() {
+	r.w.end(r.op, history.Unknown)
+	r.rest(r.then)
 }

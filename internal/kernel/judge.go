@@ -4,18 +4,19 @@ import (
 	"github.com/fencepost/fencepost/simulations/history"
 )
 
-// excuses reports whether a rule was broken by a lock that has lost its memory,
-// or by a clock, and not at the resource. While the lock's clock is behind the
-// ends that it has promised, nobody gets anything. And a service does not tell its
-// mark: nobody can raise a lock past it whose clock is behind it too.
-func (w *world) excuses(v history.Violation) bool {
-	switch v.Rule.At {
+// judges reports whether a run is judged by a rule: not where a lock that has lost
+// its memory, or a clock, may break it, and not at the resource. While the lock's
+// clock is behind the ends that it has promised, nobody gets anything. And a
+// service does not tell its mark: nobody can raise a lock past it whose clock is
+// behind it too.
+func (w *world) judges(r history.Rule) bool {
+	switch r.At {
 	case history.AtLock:
-		return w.forgot || w.jumped && v.Rule.ID == "alone"
+		return !w.forgot && !(w.jumped && r.ID == "alone")
 	case history.AtAlive:
-		return w.lock.late || w.isMute
+		return !w.lock.late && !w.isMute
 	}
-	return false
+	return true
 }
 
 // count returns how many units were acknowledged, and how many of those that were

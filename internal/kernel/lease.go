@@ -63,21 +63,35 @@ func (h *hold) turn() {
 }
 
 func (h *hold) renew(bound time.Duration) {
-	o, s, r, sent := h.begin(history.Renew), h.server(), h.resource, h.moment()
-	call(h.process, &s.node, bound, func(answer func(error)) {
-		_, err := h.w.laws.renew(s.locks[r], h.holder, ttl, s.clock())
-		s.serve(r)
-		answer(err)
-	}, func(err error) {
-		until := h.w.laws.until(sent.at, h.clock())
-		if entry := h.w.end(o, outcome(err)); err == nil {
-			entry.Until = sent.shown(until)
-		}
-		h.answered(err, until)
-	}, func() {
-		h.w.end(o, history.Unknown)
-		h.answered(errUnheard, 0)
-	})
+	r := &renewal{h, h.begin(history.Renew), h.server(), h.moment()}
+	call(h.process, &r.to.node, bound, r)
+}
+
+// renewal is the question for one.
+type renewal struct {
+	*hold
+	op   op
+	to   *server
+	sent moment
+}
+
+func (r *renewal) arrive(answer func(error)) {
+	_, err := r.w.laws.renew(r.to.locks[r.resource], r.holder, ttl, r.to.clock())
+	r.to.serve(r.resource)
+	answer(err)
+}
+
+func (r *renewal) hear(err error) {
+	until := r.w.laws.until(r.sent.at, r.clock())
+	if entry := r.w.end(r.op, outcome(err)); err == nil {
+		entry.Until = r.sent.shown(until)
+	}
+	r.answered(err, until)
+}
+
+func (r *renewal) miss() {
+	r.w.end(r.op, history.Unknown)
+	r.answered(errUnheard, 0)
 }
 
 // answered is told what became of a renewal. A lease that has ended stays so.

@@ -19,6 +19,23 @@ func Mutants() []Mutant {
 // without that place.
 func (m *Mutant) isOf(place string) bool { return m != nil && m.Place == place }
 
+// asks is an asker of a mutant's own.
+type asks[T any] struct {
+	ask func(answer func(T))
+	tells[T]
+}
+
+func (a *asks[T]) arrive(answer func(T)) { a.ask(answer) }
+
+// tells is a listener of a mutant's own.
+type tells[T any] struct {
+	told func(T)
+	lost func()
+}
+
+func (t *tells[T]) hear(answer T) { t.told(answer) }
+func (t *tells[T]) miss()         { t.lost() }
+
 type mistake struct {
 	name   string
 	change func(*laws)

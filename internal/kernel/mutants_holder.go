@@ -14,28 +14,28 @@ var holderMutants = []mistake{
 	{"claim after the read", func(l *laws) {
 		l.claim = (*hold).work
 		l.look = func(u *task) {
-			u.ask(&request{resource: u.resource, tok: u.tok}, func(r reply) {
-				var stale *guard.StaleError
+			u.ask(&request{resource: u.resource, tok: u.tok}, &tells[reply]{func(r reply) {
+				stale, refused := errors.AsType[*guard.StaleError](r.err)
 				switch {
-				case errors.As(r.err, &stale):
+				case refused:
 					u.refused(stale)
 				case r.err != nil:
 					u.end(history.Failed)
 				default:
 					u.try()
 				}
-			}, func() { u.end(history.Failed) })
+			}, func() { u.end(history.Failed) }})
 		}
 	}},
 	{"token is looked up at the time of the write", func(l *laws) {
 		l.look = func(u *task) {
 			s := u.server()
-			call(u.process, &s.node, patience, func(answer func(token.Token)) {
+			call(u.process, &s.node, patience, &asks[token.Token]{func(answer func(token.Token)) {
 				answer(s.locks[u.resource].Grant.Token)
-			}, func(tok token.Token) {
+			}, tells[token.Token]{func(tok token.Token) {
 				u.tok = tok // the successor's
 				u.try()
-			}, func() { u.end(history.Failed) })
+			}, func() { u.end(history.Failed) }}})
 		}
 	}},
 	{"late hand-over is given back", func(l *laws) {
@@ -51,16 +51,16 @@ var holderMutants = []mistake{
 		l.admit = func(*store, int, token.Token) error { return nil }
 		l.look = func(u *task) {
 			s := u.server()
-			call(u.process, &s.node, patience, func(answer func(error)) {
+			call(u.process, &s.node, patience, &asks[error]{func(answer func(error)) {
 				_, err := s.locks[u.resource].Renew(u.holder, ttl, s.clock())
 				answer(err)
-			}, func(err error) {
+			}, tells[error]{func(err error) {
 				if err == nil {
 					u.try()
 				} else {
 					u.end(history.Failed)
 				}
-			}, func() { u.end(history.Failed) })
+			}, func() { u.end(history.Failed) }}})
 		}
 	}},
 	{"lease counts from the answer", func(l *laws) {

@@ -17,11 +17,11 @@ type network struct {
 }
 
 // send has something arrive: once, never, twice, or much later.
-func (w *world) send(from, to int, arrive func()) { w.carry(from, to, event{do: arrive}) }
+func (w *world) send(from, to int, arrive deed) { w.carry(from, to, event{deed: arrive}) }
 
 // sendTo has that life of p hear something.
-func (w *world) sendTo(p *process, life, from int, hear func()) {
-	w.carry(from, p.place, event{do: hear, who: p, life: life})
+func (w *world) sendTo(p *process, life, from int, hear deed) {
+	w.carry(from, p.place, event{deed: hear, who: p, life: life})
 }
 
 func (w *world) carry(from, to int, e event) {

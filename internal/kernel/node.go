@@ -25,13 +25,13 @@ func (n *node) hear(message func()) {
 
 // after does something later, if n lives as long.
 func (n *node) after(d time.Duration, do func()) {
-	n.w.agenda.push(event{at: n.w.now + max(d, 0), do: do, who: n, life: n.life})
+	n.w.agenda.push(event{at: n.w.now + max(d, 0), deed: step(do), who: n, life: n.life})
 }
 
 // act implements [actor].
-func (n *node) act(e event) {
+func (n *node) act(e *event) {
 	if n.life == e.life {
-		e.do()
+		e.deed.do()
 	}
 }
 

@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/fencepost/fencepost/simulations/history"
 )
@@ -19,20 +18,20 @@ type Run struct {
 // Player plays one seed after another in the same memory: what it returned is
 // overwritten by what it plays next. The zero Player is ready.
 type Player struct {
-	events []event
+	agenda agenda
 	ops    []history.Op
 }
 
 // Play runs one seed and judges it. An error is a mistake of the kernel's own.
 func (p *Player) Play(seed uint64, s Setting) (Run, error) {
 	w := newWorld(seed, s)
-	w.agenda.events, w.record.ops = p.events[:0], p.ops[:0]
+	w.agenda, w.record.ops = p.agenda.emptied(), p.ops[:0]
 	w.begins()
 	ended := w.run()
-	p.events, p.ops = w.agenda.events, w.record.ops
+	p.agenda, p.ops = w.agenda, w.record.ops
 	r := Run{Seed: seed, History: history.History{TTL: ttl, Slack: slack, Ops: w.record.ops}}
 	r.Acknowledged, r.Lost = w.count()
-	found, err := history.Check(r.History)
-	r.Violations = slices.DeleteFunc(found, w.excuses)
+	var err error
+	r.Violations, err = history.CheckOnly(r.History, w.judges)
 	return r, errors.Join(ended, err)
 }

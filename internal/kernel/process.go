@@ -17,7 +17,7 @@ type process struct {
 	at      int // the server that it takes for the lock
 	rounds  int // to go, in which something is done
 	stopped bool
-	inbox   []func()      // what came meanwhile
+	inbox   []deed        // what came meanwhile
 	stood   time.Duration // what its clock shows too little
 }
 
@@ -32,30 +32,31 @@ func (p *process) holder() string {
 }
 
 // does something, in that life; and when it is awake.
-func (p *process) does(life int, do func()) {
+func (p *process) does(life int, d deed) {
 	switch {
 	case p.life != life:
 	case p.stopped:
-		p.inbox = append(p.inbox, do)
+		p.inbox = append(p.inbox, d)
 	default:
-		do()
+		d.do()
 	}
 }
 
 // after does something later, by p's own clock.
 func (p *process) after(d time.Duration, do func()) {
 	d = max(d, 0)
-	p.w.agenda.push(event{at: p.w.now + d, do: do, who: p, life: p.life, due: p.clock() + d})
+	p.w.agenda.push(event{at: p.w.now + d, deed: step(do), who: p, life: p.life, due: p.clock() + d})
 }
 
 // act implements [actor]. Where p's clock has stood, it is not time yet.
-func (p *process) act(e event) {
+func (p *process) act(e *event) {
 	if early := e.due - p.clock(); early > 0 && p.life == e.life {
-		e.at = p.w.now + early
-		p.w.agenda.push(e)
+		later := *e
+		later.at = p.w.now + early
+		p.w.agenda.push(later)
 		return
 	}
-	p.does(e.life, e.do)
+	p.does(e.life, e.deed)
 }
 
 // stop stops it for d; with its clock, if it is suspended.
@@ -75,8 +76,8 @@ func (p *process) stop(d time.Duration, suspended bool) {
 		}
 		waiting := p.inbox
 		p.inbox = nil
-		for _, do := range waiting {
-			p.does(life, do)
+		for _, d := range waiting {
+			p.does(life, d)
 		}
 	})
 }

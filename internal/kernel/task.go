@@ -42,12 +42,20 @@ func (u *task) read() {
 }
 
 func (u *task) query() {
-	s := u.w.store
-	call(u.process, &s.node, patience, func(answer func(row)) { answer(s.rows[u.resource]) }, func(seen row) {
-		u.seen = seen
-		u.after(u.think(), func() { u.w.laws.look(u) })
-	}, func() { u.end(history.Failed) })
+	call(u.process, &u.w.store.node, patience, (*query)(u))
 }
+
+// query is the question for the row.
+type query task
+
+func (q *query) arrive(answer func(row)) { answer(q.w.store.rows[q.resource]) }
+
+func (q *query) hear(seen row) {
+	q.seen = seen
+	q.after((*task)(q).think(), func() { q.w.laws.look((*task)(q)) })
+}
+
+func (q *query) miss() { (*task)(q).end(history.Failed) }
 
 // look leaves off where the lease has ended. Some never look; and nobody sees what
 // comes between the look and the write.

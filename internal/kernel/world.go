@@ -72,7 +72,7 @@ func (w *world) begins() {
 
 // run lets everything happen that is to happen.
 func (w *world) run() error {
-	for len(w.agenda.events) > 0 {
+	for len(w.agenda.heap) > 0 {
 		if w.agenda.count > endless {
 			return fmt.Errorf("kernel: after %d events there is no end in sight", endless)
 		}
@@ -85,5 +85,5 @@ func (w *world) run() error {
 }
 
 func (w *world) after(d time.Duration, do func()) {
-	w.agenda.push(event{at: w.now + max(d, 0), do: do})
+	w.agenda.push(event{at: w.now + max(d, 0), deed: step(do)})
 }

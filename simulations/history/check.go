@@ -3,6 +3,7 @@ package history
 import (
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -18,15 +19,22 @@ import (
 // No correct history is accused. Where Began is earlier than the truth and
 // Ended later, or an outcome is Unknown, Check can only miss a violation.
 func Check(h History) ([]Violation, error) {
+	return CheckOnly(h, func(Rule) bool { return true })
+}
+
+// CheckOnly is [Check] by the rules that are wanted alone: where a lock is known to
+// have lost its memory, say, there is no need to hear of it.
+func CheckOnly(h History, wanted func(Rule) bool) ([]Violation, error) {
 	if err := h.check(); err != nil {
 		return nil, err
 	}
 	all := stories(h)
+	by := slices.DeleteFunc(slices.Clone(judges), func(j judge) bool { return !wanted(j.rule) })
 	few := len(h.Ops) < 1000 // to wake another core takes longer
 	parallel(len(all), few, func(i int) { all[i].fill() })
-	verdicts := make([]*Violation, len(all)*len(judges))
+	verdicts := make([]*Violation, len(all)*len(by))
 	parallel(len(verdicts), few, func(i int) {
-		s, j := all[i/len(judges)], judges[i%len(judges)]
+		s, j := all[i/len(by)], by[i%len(by)]
 		if v := j.judge(s); v != nil {
 			v.Rule, v.Resource = j.rule, s.resource
 			verdicts[i] = v

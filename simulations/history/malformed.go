@@ -1,9 +1,6 @@
 package history
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // OpError says why an op cannot be judged.
 type OpError struct {
@@ -16,10 +13,21 @@ func (e *OpError) Error() string {
 		e.Op.Kind, e.Op.Writer, e.Op.Resource, e.Op.Began, e.Op.Ended, e.Reason)
 }
 
-var (
-	kinds    = []Kind{Acquire, Renew, Release, Claim, Write, Unit, Read, Mark, Fault}
-	outcomes = []Outcome{Accepted, Refused, Unknown, Failed}
-)
+func (k Kind) isKnown() bool {
+	switch k {
+	case Acquire, Renew, Release, Claim, Write, Unit, Read, Mark, Fault:
+		return true
+	}
+	return false
+}
+
+func (o Outcome) isKnown() bool {
+	switch o {
+	case Accepted, Refused, Unknown, Failed:
+		return true
+	}
+	return false
+}
 
 // Check returns an [*OpError] if no writer could have done op: an unknown kind
 // or outcome, no writer or resource, an end before the beginning, a grant
@@ -38,8 +46,8 @@ var wellFormed = []struct {
 	reason string
 	broken func(*Op) bool
 }{
-	{"no such kind", func(op *Op) bool { return !slices.Contains(kinds, op.Kind) }},
-	{"no such outcome", func(op *Op) bool { return !slices.Contains(outcomes, op.Outcome) }},
+	{"no such kind", func(op *Op) bool { return !op.Kind.isKnown() }},
+	{"no such outcome", func(op *Op) bool { return !op.Outcome.isKnown() }},
 	{"no writer", func(op *Op) bool { return op.Writer == "" }},
 	{"no resource", func(op *Op) bool { return op.Resource == "" }},
 	{"it ended before it began", func(op *Op) bool { return op.Ended < op.Began }},

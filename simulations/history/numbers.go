@@ -14,7 +14,7 @@ func numbers(s *story) *Violation {
 	if v := twice(filter(known, answeredGrant)); v != nil {
 		return v
 	}
-	for top, op := range before(filter(s.ended, answeredGrant), known, byNumber) {
+	for top, op := range before(s.granted, known, byNumber) {
 		if op.Number < top.Number {
 			return violation(fmt.Sprintf("#%d was granted after #%d.", op.Number, top.Number), top, op)
 		}

@@ -42,7 +42,7 @@ func fallen(s *story) *Violation {
 			return violation("Less was counted than when the history began.", read)
 		}
 	}
-	for top, read := range before(filter(s.ended, wasRead), s.reads, byCount) {
+	for top, read := range before(s.counted, s.reads, byCount) {
 		if read.Counted < top.Counted {
 			return violation(fmt.Sprintf("%d were counted, and after that %d.", top.Counted, read.Counted), top, read)
 		}

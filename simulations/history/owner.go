@@ -21,7 +21,7 @@ func owner(s *story) *Violation {
 			return violation(fmt.Sprintf("%s was never granted, and its %s was accepted.", op.Holder, op.Kind), op)
 		}
 	}
-	for top, op := range before(filter(s.ended, answeredGrant), asked, byNumber) {
+	for top, op := range before(s.granted, asked, byNumber) {
 		if top.Number > numberOf(own[op]) {
 			return violation(fmt.Sprintf("#%d was granted to %s, and after that a %s by %s was accepted.",
 				top.Number, top.Holder, op.Kind, op.Holder), own[op], top, op)

@@ -21,16 +21,22 @@ type story struct {
 
 	units    []*Op // Unit
 	accepted []*Op // claims and writes that were, with their numbers
-	settled  []*Op // the same, in the order of Ended
 	refused  []refusal
+
+	settled []*Op // accepted, in the order of Ended
+	counted []*Op // reads, in the same order
+	granted []*Op // grants that were answered, in the same order
 }
 
 func stories(h History) []*story {
 	var all []*story
 	index := make(map[string]*story)
+	s := &story{}
 	for i := range h.Ops {
 		op := &h.Ops[i]
-		s := index[op.Resource]
+		if len(all) == 0 || op.Resource != s.resource {
+			s = index[op.Resource]
+		}
 		if s == nil {
 			s = &story{resource: op.Resource, ttl: h.TTL, bound: h.Bound, slack: h.Slack}
 			index[op.Resource] = s
@@ -43,11 +49,16 @@ func stories(h History) []*story {
 
 func (s *story) fill() {
 	s.ops = byTime(s.ops, func(op *Op) time.Duration { return op.Began })
+	for _, list := range []*[]*Op{&s.grants, &s.leases, &s.changes, &s.units, &s.accepted} {
+		*list = make([]*Op, 0, len(s.ops)/4) // about as many as there will be
+	}
 	for _, op := range s.ops {
 		s.file(op)
 	}
 	s.ended = byTime(s.ops, func(op *Op) time.Duration { return op.Ended })
 	s.settled = filter(s.ended, wasAccepted)
+	s.counted = filter(s.ended, wasRead)
+	s.granted = filter(s.ended, answeredGrant)
 	s.refused = refusals(s)
 }
 

@@ -67,7 +67,7 @@ func countedTrace(s *story) *Violation {
 	possible := 0
 	began := s.units
 	explained := 0
-	for _, read := range filter(s.ended, wasRead) {
+	for _, read := range s.counted {
 		for len(began) > 0 && began[0].Began <= read.Ended {
 			if undone(began[0]) {
 				explained++
