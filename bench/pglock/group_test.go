@@ -26,7 +26,7 @@ func TestEverythingIsMeasured(t *testing.T) {
 			m.Size = 4
 			all[i] = m
 		case measure.Trial:
-			m.Rounds, m.Shortest, m.Longest, m.WarmUp = 1, 100*time.Millisecond, 0, 0
+			m.Rounds, m.Shortest, m.Longest, m.WarmUp = 1, 500*time.Millisecond, 0, 0
 			all[i] = m
 		}
 	}

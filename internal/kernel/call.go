@@ -33,7 +33,7 @@ func call[T any](p *process, to *node, bound time.Duration, a asker[T]) {
 
 func (q *question[T]) send(bound time.Duration) {
 	q.w.send(q.place, q.to.place, (*arrival[T])(q))
-	q.w.agenda.push(event{at: q.w.now + bound, deed: (*expiry[T])(q), who: q.process, life: q.process.life, due: q.clock() + bound})
+	q.later(bound, (*expiry[T])(q))
 	q.stumble()
 }
 

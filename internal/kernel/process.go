@@ -32,20 +32,22 @@ func (p *process) holder() string {
 }
 
 // does something, in that life; and when it is awake.
-func (p *process) does(life int, d deed) {
+func (p *process) does(life int, it deed) {
 	switch {
 	case p.life != life:
 	case p.stopped:
-		p.inbox = append(p.inbox, d)
+		p.inbox = append(p.inbox, it)
 	default:
-		d.do()
+		it.do()
 	}
 }
 
 // after does something later, by p's own clock.
-func (p *process) after(d time.Duration, do func()) {
+func (p *process) after(d time.Duration, do func()) { p.later(d, step(do)) }
+
+func (p *process) later(d time.Duration, do deed) {
 	d = max(d, 0)
-	p.w.agenda.push(event{at: p.w.now + d, deed: step(do), who: p, life: p.life, due: p.clock() + d})
+	p.w.agenda.push(event{at: p.w.now + d, deed: do, who: p, life: p.life, due: p.clock() + d})
 }
 
 // act implements [actor]. Where p's clock has stood, it is not time yet.
@@ -76,8 +78,8 @@ func (p *process) stop(d time.Duration, suspended bool) {
 		}
 		waiting := p.inbox
 		p.inbox = nil
-		for _, d := range waiting {
-			p.does(life, d)
+		for _, it := range waiting {
+			p.does(life, it)
 		}
 	})
 }

@@ -32,7 +32,7 @@ func (p *passage) send() {
 	}
 	p.sent++
 	s.w.send(s.proxy.place, s.w.store.place, p)
-	if s.w.faults.has(Retry) {
+	if s.w.now < troubled && s.w.faults.has(Retry) {
 		s.proxy.after(s.w.upTo(ttl), p.send)
 	}
 }

@@ -13,7 +13,7 @@ const (
 	troubled = 4 * ttl          // faults begin before this
 	horizon  = troubled + 8*ttl // and work before this
 	patience = ttl / 4          // for an answer
-	slack    = 4 * ttl          // what work, claims and healing take of time
+	slack    = 5 * ttl          // what may be waited for: an answer that never comes, then work that overruns
 )
 
 // endless is many times what happens in a run.

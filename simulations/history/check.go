@@ -22,8 +22,8 @@ func Check(h History) ([]Violation, error) {
 	return CheckOnly(h, func(Rule) bool { return true })
 }
 
-// CheckOnly is [Check] by the rules that are wanted alone: where a lock is known to
-// have lost its memory, say, there is no need to hear of it.
+// CheckOnly is [Check] by those rules alone that are wanted: where a lock is known
+// to have lost its memory, say, there is no need to hear of it.
 func CheckOnly(h History, wanted func(Rule) bool) ([]Violation, error) {
 	if err := h.check(); err != nil {
 		return nil, err

@@ -39,6 +39,17 @@ func TestEachPlantedHistoryIsCaughtByItsRuleAlone(t *testing.T) {
 	}
 }
 
+func TestWhatIsNotWantedIsNotJudged(t *testing.T) {
+	t.Parallel()
+	for _, p := range planted {
+		for _, wanted := range []bool{true, false} {
+			found, err := history.CheckOnly(story(t, p.story), func(r history.Rule) bool { return (r.ID == p.rule) == wanted })
+			require.NoError(t, err)
+			require.Equal(t, wanted, len(found) == 1, "%s: %s: %v", p.rule, p.name, found)
+		}
+	}
+}
+
 func TestEveryRuleIsPlanted(t *testing.T) {
 	t.Parallel()
 	var caught []string
