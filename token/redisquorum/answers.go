@@ -58,6 +58,16 @@ func (q *quorum) askAll(ctx context.Context, bound time.Duration, ask func(conte
 	return all
 }
 
+// patience is what is waited for those who have not answered.
+func (a *answers) patience() time.Duration {
+	for i := range a.asked {
+		if q := &a.asked[i]; q.state.Load() == open && q.of.behind.Load() == 0 {
+			return patience
+		}
+	}
+	return courtesy
+}
+
 // leave is called by who waits no longer.
 func (a *answers) leave() {
 	for i := range a.asked {

@@ -11,7 +11,8 @@ const (
 	// have not answered: they hear of what comes next in order then.
 	courtesy = 10 * time.Millisecond
 	// patience is what is waited at least, once a majority has answered and
-	// nothing is decided, for those who have not: they may decide, or hang.
+	// nothing is decided, for those who have not: they may decide, or hang. Those
+	// who still owe an answer to a question before get courtesy alone.
 	patience = 500 * time.Millisecond
 )
 
@@ -37,7 +38,7 @@ func (q *quorum) poll(
 			if spent := time.Since(start); decided {
 				end.Reset(min(spent, courtesy, bound-spent))
 			} else if had >= q.need {
-				end.Reset(min(2*spent+patience, bound-spent))
+				end.Reset(min(2*spent+answers.patience(), bound-spent))
 			}
 		case <-end.C:
 			return nil

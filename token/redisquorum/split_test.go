@@ -1,6 +1,7 @@
 package redisquorum_test
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -58,4 +59,30 @@ func TestASplitThatStaysIsRefused(t *testing.T) {
 	require.NoError(t, all["a"].Client().Del(t.Context(), lockKey).Err())
 	require.NoError(t, all["b"].Client().Del(t.Context(), lockKey).Err())
 	acquire(t, iss, "me", time.Minute)
+}
+
+// A node that hangs decides no vote, and whoever waits for it keeps his own node
+// from the others: it is waited for once, and then no more until it has answered.
+func TestAVoteIsNotHeldUpTwiceByANodeThatHangs(t *testing.T) {
+	t.Parallel()
+	all := servers(t, 3)
+	iss, lines := all.founded(t, time.Minute)
+	cycle(t, iss, "before")
+	gone := fmt.Sprintf("%019d %s", 1, "gone")
+	require.NoError(t, all["a"].Client().Set(t.Context(), lockKey, gone, time.Minute).Err())
+	hang := make(chan struct{})
+	defer close(hang)
+	delay := func() { <-hang }
+	lines["c"].delay.Store(&delay)
+	var requests atomic.Int32
+	count := func() { requests.Add(1) }
+	lines["b"].delay.Store(&count)
+	// Of votes that take half a second each there are two in the second for which
+	// Acquire insists: each one asks b, and takes it back, which count hears twice.
+	const two = 2 * 2 * 2
+	require.Eventually(t, func() bool {
+		before := requests.Load()
+		_, err := iss.Acquire(t.Context(), resource, "me", time.Minute)
+		return errors.Is(err, token.ErrHeld) && requests.Load()-before > two+2
+	}, patience, pause)
 }
