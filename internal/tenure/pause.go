@@ -3,9 +3,9 @@ package tenure
 import "time"
 
 const (
-	// FirstPause is between the first two questions of one who waits for a
-	// resource, and LongestPause between any.
-	FirstPause   = 2 * time.Millisecond
+	// FirstPause is between the first two questions of one who waits for a resource.
+	FirstPause = 2 * time.Millisecond
+	// LongestPause is between any.
 	LongestPause = 100 * time.Millisecond
 )
 
