@@ -100,14 +100,20 @@ func TestProxiesThatObserveLetTheOlderWriteLandLast(t *testing.T) {
 	require.Contains(t, p.a.line("observed")["error"], "stale token account/42#33")
 }
 
-// Requests under one token are in flight together, at both proxies.
+// Requests under one token are in flight together, at both proxies, once the mark is
+// the token's. Until then each may raise it, which takes its turn with those that
+// are in.
 func TestOneTokenAtTwoProxies(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
+	first := p.put(p.a, "first", 33)
+	next(t, p.upstream.arrived)
+	p.upstream.open <- struct{}{}
+	require.Equal(t, 200, next(t, first).status)
 	const requests = 6
 	answers := make(chan reply, requests)
 	for i := range requests {
-		a := async(t, "PUT", []*proxied{p.a, p.b}[i%2].url+"/account/42", "x", field(t, "account/42", 33, "h")...)
+		a := async(t, "PUT", []*proxied{p.a, p.b}[i%2].url+"/account/42", "x", field(t, "account/42", 33, "hfirst")...)
 		go func() { answers <- <-a }()
 	}
 	for range requests {
