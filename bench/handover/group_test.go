@@ -20,7 +20,7 @@ func TestEveryTrialIsMeasured(t *testing.T) {
 	defer g.Close()
 	trials := g.Trials()
 	for i := range trials {
-		trials[i].Rounds, trials[i].Shortest, trials[i].Longest, trials[i].WarmUp = 1, 60*time.Millisecond, 0, 0
+		trials[i].Rounds, trials[i].Shortest, trials[i].Longest, trials[i].WarmUp = 1, 300*time.Millisecond, 0, 0
 	}
 	var names []string
 	require.NoError(t, measure.Plan{}.Run(t.Context(), "handover", measure.All(trials), func(r measure.Row) error {
