@@ -44,6 +44,7 @@ func TestRunOverHTTP(t *testing.T) {
 func serve(t *testing.T, u *table, fence *sqlguard.Guard) (url string, client *http.Client) {
 	t.Helper()
 	mux := http.NewServeMux()
+	// Most interleavings wait, once for each sleeper, before they are told to come again.
 	guarded := httpguard.Middleware{Resources: httpguard.Pattern("account/{id}"), Store: fence, Wait: idle / 5}
 	mux.Handle("/accounts/{id}", guarded.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var n int

@@ -34,7 +34,7 @@ func (exploreCmd) Help() string {
 const schedules = 10_000
 
 // heapGrowth lets the collector run seldom: a run is garbage when it has been
-// judged, and there are thousands in a second.
+// judged, and there are thousands in a second. It takes about 120 MB.
 const heapGrowth = 1600
 
 // Run is called by kong.

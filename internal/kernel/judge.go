@@ -4,9 +4,9 @@ import (
 	"github.com/fencepost/fencepost/simulations/history"
 )
 
-// judges reports whether a run is judged by a rule: not where a lock that has lost
-// its memory, or a clock, may break it, and not at the resource. While the lock's
-// clock is behind the ends that it has promised, nobody gets anything. And a
+// judges reports whether a run is judged by a rule. Those of the resource always
+// are; the others not where a lock that has lost its memory, or a clock, may break
+// them. While the lock's clock is behind the ends that it has promised, nobody gets anything. And a
 // service does not tell its mark: nobody can raise a lock past it whose clock is
 // behind it too.
 func (w *world) judges(r history.Rule) bool {
