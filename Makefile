@@ -1,42 +1,52 @@
 # Fencepost's commands. `make` alone lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup test containers test-oldest test-newest lint vet-os fuzz simulate rounds failures partitions fairness acknowledged experiment proof torture bench
+.PHONY: help setup test test-busy verify containers test-oldest test-newest lint vet-os fuzz simulate rounds failures partitions fairness waiting acknowledged cuts experiment proof torture bench
 
 FUZZTIME ?= 60s
+BUSY ?= 5
 ROUNDS ?= 1000
 RUNS ?= 1
 FAILURES ?= 100
 PARTITIONS ?= 100
 FAIRNESS ?= 60s
+WAITING ?= 2500
 ACKNOWLEDGED ?= 100000
+CUTS ?= 1
 TORTURE ?= 100000
+DRIVERS := ./token/... ./lock ./guard/... ./sqlguard/... ./redisguard ./migrations ./simulations/pgxpoint ./simulations/sqlpoint ./internal/...
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: ## get what the tests need: modules, servers, a C compiler for -race
+setup: ## install what the tests need: modules, servers, a C compiler for -race
 	@scripts/setup
 
-test: ## test every module that needs no Docker, with -race; installs nothing
-	@scripts/test -race
+test: ## test every package on real servers (minutes); installs nothing
+	@scripts/test
 
-containers: ## the container path: its own module's tests, then all others on servers in containers
-	go test -C simulations/containers -count=1 ./...
-	go run -C simulations/containers . -- scripts/test
+test-busy: ## run the tests BUSY (5) times beside three busy loops for each core
+	@scripts/test-busy $(BUSY)
 
-test-oldest: ## test each module with the versions of its own go.mod, the oldest that work
-	@GOWORK=off scripts/test -race
+verify: ## run all checks: linters, all tests with -race, the lab, containers, oldest and newest drivers (up to an hour)
+	@scripts/verify
 
-test-newest: ## test the root module with the newest drivers; changes nothing in the tree
-	@scripts/test-newest
+containers: ## test the containers module, then the packages that use drivers, on servers in containers
+	go test -C lab/containers -count=1 ./...
+	go run -C lab/containers . -- go test -vet=off -skip '^TestStress' -timeout 30m $(DRIVERS)
+
+test-oldest: ## test the packages that use drivers with the Go and driver versions of each go.mod
+	@scripts/test-drivers oldest '$(DRIVERS)'
+
+test-newest: ## test the packages that use drivers with the newest drivers; changes no file
+	@scripts/test-drivers newest '$(DRIVERS)'
 
 lint: ## run golangci-lint over every module, and shellcheck
 	@set -e; for module in $$(scripts/modules); do \
 		echo "lint $$module"; (cd $$module && go run $(GOLANGCI) run ./...); \
 	done
-	@if command -v shellcheck >/dev/null; then shellcheck .ci/run scripts/* internal/testenv/*.sh; \
+	@if command -v shellcheck >/dev/null; then shellcheck .ci/run scripts/* internal/test/testenv/*.sh; \
 	else echo 'lint: shellcheck is not installed: the scripts were not checked'; fi
 
 vet-os: ## go vet every module for macOS and Windows
@@ -47,43 +57,51 @@ vet-os: ## go vet every module for macOS and Windows
 fuzz: ## run each fuzz test for FUZZTIME (60s)
 	@scripts/fuzz $(FUZZTIME)
 
-simulate: ## watch a paused writer being refused; ARGS="--rounds 3" passes flags
+simulate: ## show how a paused writer is refused; ARGS="--rounds 3" passes flags
 	go run ./cmd/fencepost simulate $(ARGS)
 
-rounds: ## stop real writers ROUNDS (1000) times, each way and on each resource: a table
+rounds: ## stop real writers ROUNDS (1000) times in each way on each resource, and print a table
 	@set -o pipefail; FENCEPOST_ROUNDS=$(ROUNDS) go test ./simulations/process \
 		-run '^TestRounds$$' -parallel 8 -count=1 -timeout 60m -v | grep -v '^ *==='
-	@set -o pipefail; FENCEPOST_ROUNDS=$(ROUNDS) go test ./internal/replicas \
+	@set -o pipefail; FENCEPOST_ROUNDS=$(ROUNDS) go test ./lab/replicas \
 		-count=1 -timeout 60m -v | grep -v '^ *==='
 
-failures: ## kill, cut off and promote the issuers' servers FAILURES (100) times each: what it came to
-	@set -o pipefail; FENCEPOST_FAILURES=$(FAILURES) go test ./internal/failures \
+failures: ## kill, cut off and promote the issuers' servers FAILURES (100) times each, and print a table of the outcomes
+	@set -o pipefail; FENCEPOST_FAILURES=$(FAILURES) go test ./lab/failures \
 		-count=1 -timeout 90m -v | grep -v -e '^ *===' -e '^ *--- PASS'
 
-partitions: ## part holders from their issuers PARTITIONS (100) times each: who hears of it in time
-	@set -o pipefail; FENCEPOST_PARTITIONS=$(PARTITIONS) go test ./internal/partition \
+partitions: ## cut holders off from their issuers PARTITIONS (100) times each, and check that their leases end in time
+	@set -o pipefail; FENCEPOST_PARTITIONS=$(PARTITIONS) go test ./lab/partition \
 		-count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
 	@set -o pipefail; FENCEPOST_PARTITIONS=$(PARTITIONS) go test -C examples/adopt \
 		-run Partition -count=1 -timeout 60m -v . | grep -v -e '^ *===' -e '^ *--- PASS'
 
-fairness: ## let 64 waiters take turns for FAIRNESS (60s), with and without killing some, one issuer at a time
-	@set -o pipefail; FENCEPOST_FAIRNESS=$(FAIRNESS) go test ./internal/fairness \
+fairness: ## let 64 waiters take turns for FAIRNESS (60s), with and without killing some, for each issuer
+	@set -o pipefail; FENCEPOST_FAIRNESS=$(FAIRNESS) go test ./lab/fairness \
 		-parallel 1 -count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
 
-acknowledged: ## have ACKNOWLEDGED (100000) read-modify-writes acknowledged under pauses and lost locks: how many are lost
-	@set -o pipefail; FENCEPOST_ACKNOWLEDGED=$(ACKNOWLEDGED) go test ./internal/acknowledged \
+waiting: ## run WAITING (2500) schedules of queues on each issuer, and check that each waiter is served once
+	@set -o pipefail; FENCEPOST_WAITING=$(WAITING) go test ./lab/waiting \
+		-count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
+
+acknowledged: ## make ACKNOWLEDGED (100000) read-modify-writes under pauses and lost locks, and count the lost ones
+	@set -o pipefail; FENCEPOST_ACKNOWLEDGED=$(ACKNOWLEDGED) go test ./lab/durability \
 		-run '^TestNoAcknowledgedWriteIsLost$$' -count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
 
-experiment: ## etcd's lost additions, with and without a fence: RUNS (1) times two minutes
-	@FENCEPOST_EXPERIMENT_RUNS=$(RUNS) go test ./internal/lockset \
+cuts: ## cut the connections of the SQL and Redis guards at every CUTS-th (1) byte, and print the errors (hours)
+	@set -o pipefail; FENCEPOST_CUTS=$(CUTS) go test ./lab/cut \
+		-count=1 -timeout 24h -v | grep -v -e '^ *===' -e '^ *--- PASS'
+
+experiment: ## count etcd's lost additions with and without a fence, RUNS (1) times two minutes
+	@FENCEPOST_EXPERIMENT_RUNS=$(RUNS) go test ./lab/etcdset \
 		-run '^TestExperiment$$' -count=1 -timeout 2h -v
 
-torture: ## make TORTURE (100000) writes by sixteen writers at once, in every way into SQL, and judge what they were told
+torture: ## make TORTURE (100000) writes by sixteen concurrent writers through every entry point of the SQL guards, and judge the outcomes
 	@set -o pipefail; FENCEPOST_TORTURE=$(TORTURE) go test ./sqlguard ./simulations \
-		-run '^(TestTorture|TestHistories.*)$$' -count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
+		-run '^TestStress(Torture|Histories.*)$$' -count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
 
-proof: ## search the model with SPIN within larger bounds, for minutes: how many states, and how each broken variant fails
-	@set -o pipefail; FENCEPOST_PROOF=1 go test ./proof -count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
+proof: ## search the model with SPIN within larger bounds, and print the states and how each broken variant fails (minutes)
+	@set -o pipefail; FENCEPOST_PROOF=1 go test ./lab/proof -count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
 
-bench: ## what guarded writes cost beside plain ones, as ratios; ARGS="-quick -only write"
-	go run -C bench . $(ARGS)
+bench: ## measure guards and locks against raw commands and peers, over a link and under load; ARGS="-quick -only write"
+	go run -C lab/bench . $(ARGS)

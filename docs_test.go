@@ -7,19 +7,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/quote"
-	"github.com/fencepost/fencepost/simulations/history"
+	"github.com/fencepost/fencepost/internal/history"
+	"github.com/fencepost/fencepost/internal/test/doccheck"
 )
 
 func TestTestingPageQuotesCodeThatCompiles(t *testing.T) {
 	t.Parallel()
-	quote.Check(t, "docs/testing.md", "examples/withdraw")
+	doccheck.Check(t, "docs/testing.md", "examples/withdraw", "examples/adopt")
 }
 
 func TestOtherPagesQuoteCodeThatCompiles(t *testing.T) {
 	t.Parallel()
-	quote.Check(t, "docs/migrations.md", "migrations")
-	quote.Check(t, "docs/rollout.md", "sqlguard")
+	doccheck.Check(t, "docs/migrations.md", "migrations")
+	doccheck.Check(t, "docs/rollout.md", "sqlguard", "sqlguard/rowguard")
 }
 
 func TestTestingPageListsTheRules(t *testing.T) {

@@ -1,6 +1,6 @@
 module github.com/fencepost/fencepost
 
-go 1.26
+go 1.25.0
 
 require (
 	github.com/alecthomas/kong v1.17.0
@@ -14,6 +14,7 @@ require (
 	github.com/redis/go-redis/v9 v9.0.0
 	github.com/stretchr/testify v1.11.1
 	go.uber.org/goleak v1.3.0
+	golang.org/x/sync v0.22.0
 	modernc.org/sqlite v1.40.1
 )
 
@@ -38,7 +39,6 @@ require (
 	github.com/yuin/gopher-lua v1.1.1 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	golang.org/x/exp v0.0.0-20250620022241-b7579e27df2b // indirect
-	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/sys v0.36.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect

@@ -2,35 +2,40 @@
 //
 // # What it is
 //
-// For each resource a guard remembers its [Mark]: the highest token it has
-// admitted, as number and holder. To admit a token is to compare it with the
-// mark and to raise the mark to it, in one atomic step:
+// A guard keeps a [Mark] for each resource: the number and the holder of the highest
+// token it has admitted. To admit a token, it compares the token with the mark and raises
+// the mark to the token, in one atomic step:
 //
 //	number > mark.Number                              admitted, the mark is raised
 //	number = mark.Number and holder = mark.Holder     admitted: the holder's next write
 //	number = mark.Number and another holder           refused: [ErrCollision]
 //	number < mark.Number                              refused: [ErrStale]
 //
-// This package holds the rule, the errors, the [Store] interface and [Memory].
-// Guards that belong to a resource are elsewhere: sqlguard admits inside the
-// transaction that writes, httpguard in front of a handler.
+// This package contains the rule, the errors, the [Hooks], the [Store] interface, and
+// [Memory], a Store. Guards of a resource are in packages of their own: sqlguard admits a
+// token inside the transaction that writes, and httpguard before it calls a handler.
 //
 // # What it promises
 //
-// Marks are never lowered. A refusal is a [*StaleError] and promises that
-// nothing was applied; an error that promises less is never a StaleError.
-// Nobody's clock and no lock service is asked.
+// Marks are never lowered. A refusal is a [*StaleError], which promises that nothing
+// was applied. A guard reads no clock and calls no lock service.
 //
-// # What it does not
+// # What it does not do
 //
-// A mark fences a resource only where mark and resource change together, or
-// where nothing can come between the admission and the write. To admit, and
-// then to write somewhere else, is check-then-act: a pause between the two
-// lets a stale write in. And a mark that can be forgotten while the resource
-// is remembered admits the stale again.
+// A mark protects a resource only if both change together, or if nothing can happen
+// between the admission and the write. Admitting a token and then writing elsewhere is
+// check-then-act: during a pause between the two, a newer holder can write. If a guard
+// loses a mark while the resource still exists, it admits stale tokens again.
+//
+// # Use
 //
 //	var marks guard.Memory
 //	if err := marks.Admit(ctx, tok); errors.Is(err, guard.ErrStale) {
 //		return err // a newer holder has been here
 //	}
+//
+// # Where next
+//
+// For a database, see package sqlguard. For a handler, see package httpguard. To write a
+// store, read [Store] and package [github.com/fencepost/fencepost/guard/guardtest].
 package guard

@@ -43,11 +43,11 @@ func ExampleMark_Admits() {
 	// account/42#32 a true false
 }
 
-// Observing comes before enforcing: the store judges, and refuses nobody.
-func ExampleDangerouslyObserve() {
-	store := guard.DangerouslyObserve{
+// Report-only mode comes before enforcing: the store reports, and refuses nothing.
+func ExampleDangerouslyReportOnly() {
+	store := guard.DangerouslyReportOnly{
 		Store: &guard.Memory{},
-		Observer: guard.Observer{Observed: func(_ context.Context, err error) {
+		Hooks: guard.Hooks{Reported: func(_ context.Context, err error) {
 			fmt.Println("would have refused:", err)
 		}},
 	}

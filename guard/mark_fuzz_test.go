@@ -9,8 +9,8 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// allows is the rule again, without a mark: of a history of admitted tokens
-// none may be greater than tok, and none equal to it but of another holder.
+// allows is the rule stated over a history of admitted tokens, without a mark: none may
+// be greater than tok, or equal to it and of another holder.
 func allows(admitted []token.Token, tok token.Token) bool {
 	if tok.Holder == "" || tok.Number < 1 {
 		return false
@@ -23,8 +23,8 @@ func allows(admitted []token.Token, tok token.Token) bool {
 	return true
 }
 
-// FuzzMark reads pairs of bytes as numbers and holders. Few of each are told
-// apart, so that they meet.
+// FuzzMark reads pairs of bytes as numbers and holders. It has few different values, so
+// that they meet.
 func FuzzMark(f *testing.F) {
 	f.Add([]byte{3, 1, 3, 1, 3, 2, 2, 1, 4, 2, 3, 1})
 	f.Add([]byte{0, 1, 1, 0, 255, 1, 9, 1, 10, 1})

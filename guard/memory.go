@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/fencepost/fencepost/internal/point"
+	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -14,28 +14,29 @@ const shards = 64
 
 var seed = maphash.MakeSeed()
 
-// Memory keeps marks in memory, for tests and for resources that themselves
-// live in this process's memory. It forgets everything when the process ends,
-// and grows with the number of resources: it is no guard for anything that
-// outlives the process. The zero value is ready; it must not be copied.
+// Memory keeps marks in memory, for tests and for resources in this process's memory. Its
+// marks are lost when the process ends, so it cannot guard a resource that outlives the
+// process. Its size grows with the number of resources. The zero Memory is ready for use.
+// A Memory must not be copied.
 type Memory struct {
 	shards [shards]shard
 }
 
-// shard points to its marks, since a map has up to twice the slots that it
-// uses: with a pointer in each, a resource costs a fifth less.
+// shard is a part of Memory with its own mutex. Its map holds pointers, since a map has
+// up to twice the slots that it uses: with a pointer in each slot, a resource takes a
+// fifth less memory.
 type shard struct {
 	mu    sync.Mutex
 	marks map[string]*Mark
 }
 
-var _ Store = (*Memory)(nil)
+var _ Identified = (*Memory)(nil)
 
-// Admit implements [Store]. It never waits and looks at ctx only to refuse a
-// caller that has already given up.
+// Admit implements [Store]. It does not block. If ctx has already ended, it returns the
+// cause of ctx.
 func (m *Memory) Admit(ctx context.Context, tok token.Token) error {
-	if err := context.Cause(ctx); err != nil && !point.Observing(ctx) { // a write in memory asks no context
-		return vouched(ctx, err)
+	if err := context.Cause(ctx); err != nil && !failpoint.IsUnguarded(ctx) { // an unguarded write in memory ignores its context
+		return withStale(ctx, err)
 	}
 	s := &m.shards[maphash.String(seed, tok.Resource)%shards]
 	s.mu.Lock()
@@ -46,13 +47,13 @@ func (m *Memory) Admit(ctx context.Context, tok token.Token) error {
 	}
 	raised, err := mark.Raised(tok)
 	if err != nil {
-		return Observer{}.Judge(ctx, err, false)
+		return Hooks{}.Outcome(ctx, err, false)
 	}
 	if raised == *mark {
 		return nil
 	}
-	// Cloned: a token that came in a header is a part of a whole line, which
-	// would stay for as long as the mark.
+	// Clone: the strings of a token from a header refer to the whole header line, which
+	// would stay in memory with the mark.
 	raised.Holder = strings.Clone(raised.Holder)
 	*mark = raised
 	if !known {
@@ -61,7 +62,10 @@ func (m *Memory) Admit(ctx context.Context, tok token.Token) error {
 	return nil
 }
 
-// Mark returns the mark of a resource: the zero Mark if it has none.
+// Identity implements [Identified]. It returns m.
+func (m *Memory) Identity() any { return m }
+
+// Mark returns the mark of a resource, or the zero Mark if it has none.
 func (m *Memory) Mark(resource string) Mark {
 	s := &m.shards[maphash.String(seed, resource)%shards]
 	s.mu.Lock()

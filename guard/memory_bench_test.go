@@ -13,7 +13,7 @@ import (
 const (
 	million   = 1_000_000
 	tokenSize = 40  // two strings and a number
-	mostBytes = 100 // that a resource may cost
+	mostBytes = 100 // the most bytes that a resource may cost
 )
 
 func BenchmarkMemoryAdmit(b *testing.B) {
@@ -67,9 +67,8 @@ func BenchmarkMemoryAdmitInParallel(b *testing.B) {
 	})
 }
 
-// BenchmarkMemorySize reports what a million resources cost: the marks alone,
-// where the names are kept by somebody else as well, and with names of the
-// usual length that only the marks keep.
+// BenchmarkMemorySize reports the cost of a million resources: for the marks only, if
+// other code keeps the names too, and for names of usual length that only the marks keep.
 func BenchmarkMemorySize(b *testing.B) {
 	for b.Loop() {
 		names := heap()

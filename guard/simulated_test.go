@@ -9,20 +9,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/internal/point"
+	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/token"
 )
 
-// It changes the program's logger, so it runs alone.
+// This test changes the program's default logger, so it is not parallel.
 func TestAnUnguardedTwinRefusesNothingInSilence(t *testing.T) {
 	var log bytes.Buffer
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	defer slog.SetDefault(before)
-	twin := point.Observe(t.Context())
+	twin := failpoint.Unguarded(t.Context())
 
 	memory := new(guard.Memory)
-	for _, store := range []guard.Store{memory, guard.DangerouslyObserve{Store: memory}} {
+	for _, store := range []guard.Store{memory, guard.DangerouslyReportOnly{Store: memory}} {
 		require.NoError(t, memory.Admit(twin, tok(33, "a")))
 		for _, bad := range []token.Token{tok(32, "b"), tok(33, "b"), tok(34, "")} {
 			require.Error(t, memory.Admit(t.Context(), bad))
@@ -32,15 +32,15 @@ func TestAnUnguardedTwinRefusesNothingInSilence(t *testing.T) {
 	}
 	lost, cancel := context.WithCancelCause(twin)
 	cancel(&token.LostError{Token: tok(32, "b")})
-	require.NoError(t, memory.Admit(lost, tok(32, "b")), "nothing in memory asks a context")
+	require.NoError(t, memory.Admit(lost, tok(32, "b")), "a write in memory ignores its context")
 
-	var told record
+	var got record
 	for _, refusal := range refusals {
-		require.NoError(t, told.observer().Judge(twin, refusal, false))
-		require.NoError(t, guard.Observer{}.Judge(twin, refusal, false))
-		require.NoError(t, guard.Observer{}.Judge(twin, refusal, true))
+		require.NoError(t, got.hooks().Outcome(twin, refusal, false))
+		require.NoError(t, guard.Hooks{}.Outcome(twin, refusal, false))
+		require.NoError(t, guard.Hooks{}.Outcome(twin, refusal, true))
 	}
-	require.Equal(t, record{observed: refusals}, told)
-	require.ErrorIs(t, guard.Observer{}.Judge(twin, guard.ErrUnknown, false), guard.ErrUnknown, "no refusal")
+	require.Equal(t, record{reported: refusals}, got)
+	require.ErrorIs(t, guard.Hooks{}.Outcome(twin, guard.ErrUnknown, false), guard.ErrUnknown, "no refusal")
 	require.Empty(t, log.String())
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/fencepost/fencepost/httpguard"
 )
 
-// What stands between client and service: browsers, caches, proxies.
+// Tests of browsers, caches and proxies between client and service.
 
 const origin = "https://shop.example"
 
-// cors is what such middlewares do: they answer preflights, and let the origin
-// read the other answers.
+// cors acts like a CORS middleware: it responds to preflights, and allows the origin to
+// read the other responses.
 func cors(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Access-Control-Allow-Origin", origin)
@@ -50,7 +50,7 @@ func TestScriptsReadRefusals(t *testing.T) {
 	stale := map[string]string{"Fencing-Token": line("account/42", 32, "b")}
 	for name, test := range map[string]struct {
 		around func(*bank, httpguard.Middleware) http.Handler
-		reads  string // who may read the refusal
+		reads  string // which clients can read the refusal
 	}{
 		"not with CORS inside of the guard": {func(b *bank, m httpguard.Middleware) http.Handler {
 			return m.Wrap(cors(b))
@@ -62,7 +62,7 @@ func TestScriptsReadRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := &bank{}
-			m := httpguard.Middleware{Resources: accounts, Store: at(t), Window: new(httpguard.Window)}
+			m := httpguard.Middleware{Resources: accounts, Store: at(t), InFlight: new(httpguard.InFlight)}
 			mux := http.NewServeMux()
 			mux.Handle("/accounts/{id}", test.around(b, m))
 			s := serve(t, mux, false)
@@ -77,7 +77,7 @@ func TestScriptsReadRefusals(t *testing.T) {
 	}
 }
 
-// reader is a service of accounts that are read, with headers of its own.
+// reader is a service whose accounts are read, with header fields of its own.
 func reader(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "max-age=60")
 	w.Header().Set("Etag", `"7"`)
@@ -88,7 +88,7 @@ func TestReadsMayBeCachedAndRefusalsNot(t *testing.T) {
 	t.Parallel()
 	marks := at(t)
 	mux := http.NewServeMux()
-	m := httpguard.Middleware{Resources: accounts, Store: marks, Window: new(httpguard.Window)}
+	m := httpguard.Middleware{Resources: accounts, Store: marks, InFlight: new(httpguard.InFlight)}
 	mux.Handle("/accounts/{id}", m.Wrap(http.HandlerFunc(reader)))
 	everyProtocol(t, func() http.Handler { return withRoot(mux) }, func(t *testing.T, s site) {
 		plain := s.do("GET", "/accounts/42")
@@ -118,7 +118,7 @@ func TestReadsClaim(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
 			b := &bank{}
-			s := serve(t, b.mux(httpguard.Middleware{Resources: accounts, Store: at(t), Window: new(httpguard.Window)}), false)
+			s := serve(t, b.mux(httpguard.Middleware{Resources: accounts, Store: at(t), InFlight: new(httpguard.InFlight)}), false)
 			older := line("account/42", 33, "a")
 			require.Equal(t, http.StatusNoContent, s.do("PUT", "/accounts/42", older).status)
 			require.Equal(t, http.StatusNoContent, s.do(method, "/accounts/42").status)
@@ -132,7 +132,7 @@ func TestReadsClaim(t *testing.T) {
 func TestAProxyDropsTheFieldWhereConnectionNamesIt(t *testing.T) {
 	t.Parallel()
 	b, marks := &bank{}, &guard.Memory{}
-	service := serve(t, b.mux(httpguard.Middleware{Resources: accounts, Store: marks, Window: new(httpguard.Window)}), false)
+	service := serve(t, b.mux(httpguard.Middleware{Resources: accounts, Store: marks, InFlight: new(httpguard.InFlight)}), false)
 	upstream, err := url.Parse(service.URL)
 	require.NoError(t, err)
 	transport := &http.Transport{}

@@ -1,28 +1,33 @@
 package httpguard_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/http/httputil"
+	"net/url"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
 )
 
-// putting has a handler at work on a request with this body. It is told to go in
-// the middle.
+// putting calls a handler with this body, and cancels the request while the handler reads
+// it.
 func putting(t *testing.T, body io.Reader, length int64, handler func(body io.Reader, tell func())) {
 	t.Helper()
-	m := httpguard.Middleware{Resources: accounts, Window: &httpguard.Window{}}
-	r := httptest.NewRequestWithContext(t.Context(), "PUT", "/accounts/42", body)
+	m := httpguard.Middleware{Resources: accounts, InFlight: &httpguard.InFlight{}}
+	r := matched(t.Context(), body, line("account/42", 34, "a"))
 	r.ContentLength = length
-	r.SetPathValue("id", "42")
-	r.Header.Set(httpguard.Header, line("account/42", 34, "a"))
 	called := false
 	m.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		called = true
@@ -39,7 +44,7 @@ func TestABodyEndsWithItsLastByte(t *testing.T) {
 	}{
 		"one that was read":                          {5, 5, io.EOF},
 		"one that was read in part":                  {5, 4, guard.ErrStale},
-		"one that nobody has read":                   {5, 0, guard.ErrStale},
+		"one that was not read":                      {5, 0, guard.ErrStale},
 		"one without a length, whose end has not":    {-1, 5, guard.ErrStale},
 		"one of net/http's clients without a length": {0, 0, guard.ErrStale},
 		"one that was unpacked, beyond its length":   {3, 4, guard.ErrStale},
@@ -60,8 +65,8 @@ func TestABodyEndsWithItsLastByte(t *testing.T) {
 	}
 }
 
-// Who packs bodies behind the client and unpacks them in front of the guard may
-// have left the length as it was.
+// A middleware that decompresses the body in front of the guard may leave the length
+// unchanged.
 func TestABodyThatIsLongerThanItsLengthIsReadToItsEnd(t *testing.T) {
 	t.Parallel()
 	putting(t, strings.NewReader("older"), 3, func(body io.Reader, _ func()) {
@@ -73,7 +78,7 @@ func TestABodyThatIsLongerThanItsLengthIsReadToItsEnd(t *testing.T) {
 	})
 }
 
-// cut is a body without its end: the connection is interrupted there.
+// cut is a body that ends with an error: the connection is interrupted there.
 type cut struct {
 	*strings.Reader
 	at func()
@@ -90,15 +95,15 @@ func (c cut) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Over HTTP/2 the end may come in a frame of its own, long after the last byte.
-func TestWhoReadsOnBehindTheLastByteIsNotRefused(t *testing.T) {
+// Over HTTP/2 the end may come in a separate frame, long after the last byte.
+func TestAReadAfterTheLastByteIsNotRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		length int64
 		stale  bool
 	}{
-		"behind the last byte": {5, false},
-		"in front of it":       {6, true},
+		"after the last byte": {5, false},
+		"in front of it":      {6, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -110,6 +115,126 @@ func TestWhoReadsOnBehindTheLastByteIsNotRefused(t *testing.T) {
 				require.Equal(t, c.stale, errors.Is(err, guard.ErrStale))
 				require.Equal(t, c.stale, errors.Is(err, errCut))
 			})
+		})
+	}
+}
+
+// behind calls back between the last byte of a body and the next read.
+type behind struct {
+	io.ReadCloser
+	left int
+	last func()
+}
+
+func (b *behind) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		b.last()
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.left -= n
+	return n, err
+}
+
+// forwarded sends a body through a reverse proxy, and returns the response. It calls last
+// after the last byte of the body; last may dismiss the proxy's request by tell. sent is
+// closed when the client has sent the end of the body. The upstream sends to read whether
+// it has read the whole request, which stands for applying it.
+func (o blockingSite) forwarded(t *testing.T, body io.Reader, read chan<- error, last func(tell func(), sent <-chan struct{})) reply {
+	t.Helper()
+	sent := make(chan struct{})
+	onSent := sync.OnceFunc(func() { close(sent) })
+	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, err := io.Copy(io.Discard, r.Body)
+		read <- err
+	}))
+	t.Cleanup(upstream.Close)
+	target, err := url.Parse(upstream.URL)
+	require.NoError(t, err)
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	forward := &httputil.ReverseProxy{
+		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:    transport,
+		ErrorHandler: httpguard.Error,
+	}
+	m := httpguard.Middleware{Resources: accounts, InFlight: o.inFlight}
+	o.mux.Handle("/forwarded/{id}", m.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = &behind{r.Body, manyBytes, func() { last(func() { o.put(35); <-r.Context().Done() }, sent) }}
+		forward.ServeHTTP(w, r.WithContext(context.WithoutCancel(r.Context()))) // it waits for the end of what was sent
+	})))
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { onSent() }})
+	got := o.send(o.Client(), o.request(ctx, "PUT", "/forwarded/42", body, line("account/42", 34, "a")))
+	o.expect(t, 35).leave()
+	return got
+}
+
+const manyBytes = 64 << 10 // more than net/http's buffers: the last byte is sent before the end is known
+
+func TestARequestThatTheUpstreamHasIsNotRefused(t *testing.T) {
+	t.Parallel()
+	overBothVersions(t, func(t *testing.T, o blockingSite) {
+		read := make(chan error, 1)
+		got := o.forwarded(t, strings.NewReader(strings.Repeat("x", manyBytes)), read, func(tell func(), _ <-chan struct{}) {
+			assert.NoError(t, <-read, "it is applied")
+			tell()
+		})
+		require.Equal(t, http.StatusOK, got.status)
+	})
+}
+
+// If a body has no length, the upstream has the whole request only at the body's end.
+func TestARequestWhoseEndTheUpstreamDoesNotHaveIsRefused(t *testing.T) {
+	t.Parallel()
+	overBothVersions(t, func(t *testing.T, o blockingSite) {
+		body, rest := io.Pipe()
+		go func() { _, _ = io.WriteString(rest, strings.Repeat("x", manyBytes)) }()
+		read := make(chan error, 1)
+		got := o.forwarded(t, body, read, func(tell func(), sent <-chan struct{}) {
+			tell()
+			assert.NoError(t, rest.Close())
+			<-sent // else the server may close the connection first, and the client may fail to write
+		})
+		require.Error(t, <-read, "it is not applied")
+		require.Equal(t, httpguard.ProblemStale, got.problem(t)["type"])
+	})
+}
+
+// The upstream has the whole request when a newer token cancels its context. The outcome
+// is unknown, so no response may state that nothing was applied.
+func TestARequestThatIsCutOffIsNotRefused(t *testing.T) {
+	t.Parallel()
+	for name, transport := range map[string]func(host string) http.RoundTripper{
+		"a plain transport":     func(string) http.RoundTripper { return http.DefaultTransport },
+		"a host not named":      func(string) http.RoundTripper { return httpguard.Transport{} },
+		"a host that was named": func(host string) http.RoundTripper { return httpguard.Transport{Hosts: []string{host}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			arrived, resume, applied := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, _ *http.Request) {
+				close(arrived)
+				<-resume
+				close(applied)
+			}))
+			t.Cleanup(upstream.Close)
+			u, err := url.Parse(upstream.URL)
+			require.NoError(t, err)
+			forward := httputil.NewSingleHostReverseProxy(u)
+			forward.Transport, forward.ErrorHandler = transport(u.Host), httpguard.Error
+			m := httpguard.Middleware{Resources: accounts, InFlight: &httpguard.InFlight{}, WaitTimeout: time.Minute}
+			mux := http.NewServeMux()
+			mux.Handle("/accounts/{id}", m.Wrap(forward))
+			mux.Handle("/direct/{id}", m.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+			s := serve(t, mux, false)
+			req := s.request(t.Context(), "PUT", "/accounts/42", strings.NewReader("x"), line("account/42", 34, "a"))
+			older := make(chan reply, 1)
+			go func() { older <- s.send(s.Client(), req) }()
+			<-arrived
+			require.Equal(t, http.StatusOK, s.do("PUT", "/direct/42", line("account/42", 35, "b")).status)
+			got := <-older
+			close(resume)
+			<-applied
+			require.Equal(t, httpguard.ProblemUnknown, got.problem(t)["type"])
 		})
 	}
 }

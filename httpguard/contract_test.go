@@ -25,7 +25,7 @@ func contract(t *testing.T) string {
 	return string(page)
 }
 
-// blocks are the fenced blocks of a page that begin with start.
+// blocks returns the fenced code blocks of a page that begin with start.
 func blocks(page, start string) (found []string) {
 	for _, part := range strings.Split(page, "\n```")[1:] {
 		_, block, _ := strings.Cut(part, "\n")
@@ -36,8 +36,8 @@ func blocks(page, start string) (found []string) {
 	return found
 }
 
-// problemTypes are the constants of the package, as its source has them: one
-// that is added wants a vector and a line of the page.
+// problemTypes returns the package's constants from its source: a new one needs a vector
+// and a row in the page.
 func problemTypes(t *testing.T) (types []string) {
 	t.Helper()
 	files, err := filepath.Glob("*.go")
@@ -63,7 +63,7 @@ func TestPageAndVectorsHaveEveryAnswer(t *testing.T) {
 	t.Parallel()
 	prefix := strings.TrimSuffix(httpguard.ProblemStale, "ProblemStale")
 	judged, listed, types := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, v := range readVectors(t).Judge {
+	for _, v := range readVectors(t).Admit {
 		if v.Type != "" {
 			name, ours := strings.CutPrefix(v.Type, prefix)
 			require.True(t, ours, v.Type)
@@ -95,17 +95,17 @@ func TestPageQuotesWhatIsSent(t *testing.T) {
 			require.Len(t, toks, 1)
 		}
 	})
-	t.Run("its seal is that of a vector", func(t *testing.T) {
+	t.Run("its signature is that of a vector", func(t *testing.T) {
 		t.Parallel()
-		i := slices.IndexFunc(all.Seal, func(v sealVector) bool { return v.Name == "the example of the contract" })
-		require.Contains(t, blocks(page, httpguard.Header), httpguard.Header+": "+all.Seal[i].Text)
-		require.Equal(t, []string{all.Seal[i].Input}, blocks(page, "fencepost-seal-1"))
+		i := slices.IndexFunc(all.Sign, func(v signVector) bool { return v.Name == "the example of the contract" })
+		require.Contains(t, blocks(page, httpguard.Header), httpguard.Header+": "+all.Sign[i].Text)
+		require.Equal(t, []string{all.Sign[i].Input}, blocks(page, "fencepost-signature-1"))
 	})
 	t.Run("its answer is that of a server", func(t *testing.T) {
 		t.Parallel()
 		var quoted map[string]any
 		require.NoError(t, json.Unmarshal([]byte(blocks(page, "{")[0]), &quoted))
-		s := serve(t, (&bank{}).mux(httpguard.Middleware{Resources: accounts, Store: at(t), Window: new(httpguard.Window)}), false)
+		s := serve(t, (&bank{}).mux(httpguard.Middleware{Resources: accounts, Store: at(t), InFlight: new(httpguard.InFlight)}), false)
 		require.Equal(t, s.do("PUT", "/accounts/42", line("account/42", 32, "b")).problem(t), quoted)
 	})
 	t.Run("its limits are the code's", func(t *testing.T) {

@@ -11,12 +11,13 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/memtoken"
 )
 
-// account is a resource that looks at tokens itself: the mark stands beside
-// the balance, and both change under one lock. In SQL it is sqlguard's work.
+// account is a resource that checks tokens itself: it stores the mark beside the balance,
+// and updates both under one mutex. In SQL, sqlguard does this.
 type account struct {
 	mu      sync.Mutex
 	mark    guard.Mark
@@ -37,8 +38,8 @@ func (a *account) write(ctx context.Context, balance string) error {
 	return nil
 }
 
-// A service guards an account, and a client writes to it while it holds the
-// account's lock. Then it tries once more with the token of long ago.
+// A service guards an account. A client writes to it while it holds the account's lock,
+// then without a token, then with an old token.
 func Example() {
 	acc := &account{}
 	withdrawals := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -65,7 +66,7 @@ func Example() {
 		fmt.Println(resp.Status)
 	}
 
-	locker := token.Locker{Issuer: &memtoken.Issuer{}, Name: "billing"}
+	locker := lock.Locker{Issuer: &memtoken.Issuer{}, Name: "billing", DangerouslyWithoutClaim: true}
 	err := locker.Hold(context.Background(), "account/42", func(ctx context.Context) error {
 		put(ctx)
 		return nil
@@ -80,9 +81,9 @@ func Example() {
 	// stale: true
 }
 
-// The handler of the example "Incorrect", put right: the write compares the
-// token with the mark, in the same step. The middleware needs no store. Its
-// window is of no help here, since there are two replicas of the service.
+// This is the handler of the example "Incorrect", corrected: the write compares the token
+// with the mark in the same step. The middleware needs no store. Its InFlight does not
+// help here, because the service has two replicas.
 func ExampleMiddleware() {
 	acc := &account{balance: "0"}
 	looked, resume := make(chan struct{}), make(chan struct{})
@@ -119,9 +120,9 @@ func ExampleMiddleware() {
 	// balance: 250
 }
 
-// One process, one window: the newer request waits until the older one has left
-// its handler. The older one's context ends, and tells it why.
-func ExampleWindow() {
+// In one process, the newer request waits until the older one has left its handler. The
+// older request's context is cancelled, and its cause names the reason.
+func ExampleInFlight() {
 	looked := make(chan struct{})
 	guarded := httpguard.Middleware{Resources: httpguard.Pattern("account/{id}"), Store: &guard.Memory{}}
 	mux := http.NewServeMux()
@@ -129,9 +130,9 @@ func ExampleWindow() {
 		func(w http.ResponseWriter, r *http.Request) {
 			if r.PathValue("balance") == "100" {
 				close(looked)
-				<-r.Context().Done() // as any call does that is given the context
+				<-r.Context().Done() // as in any call that takes the context
 				fmt.Println("cause:", context.Cause(r.Context()))
-				httpguard.Error(w, r, guard.WithLoss(r.Context(), r.Context().Err())) // it has written nothing
+				httpguard.Error(w, r, guard.WithCause(r.Context(), r.Context().Err())) // nothing was written
 			}
 		})))
 	service := httptest.NewServer(mux)
@@ -143,12 +144,12 @@ func ExampleWindow() {
 	fmt.Println("newer:", put(service, "250", `34;r="account/42";h="b"`))
 	fmt.Println("older:", <-older)
 	// Output:
-	// cause: guard: a newer token than account/42#33 has come
+	// cause: guard: a newer token than account/42#33 has arrived
 	// newer: 200 OK
 	// older: 412 Precondition Failed
 }
 
-// put writes balance to account 42 with the field, and returns the status.
+// put sends a write of balance to account 42 with the field, and returns the status.
 func put(service *httptest.Server, balance, field string) string {
 	req, err := http.NewRequest("PUT", service.URL+"/accounts/42/"+balance, nil)
 	if err != nil {

@@ -1,26 +1,26 @@
 package httpguard
 
-// Entries counts the resources that w knows something of.
-func Entries(w *Window) int {
-	n := 0
-	w.each(func(*gate) { n++ })
-	return n
+// Queues returns the number of resources that have a request in f.
+func Queues(f *InFlight) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.queues)
 }
 
-// Waiting counts the requests that wait in w.
-func Waiting(w *Window) int {
-	n := 0
-	w.each(func(g *gate) { n += g.Waiting() })
-	return n
-}
-
-func (w *Window) each(visit func(*gate)) {
-	for i := range w.rooms {
-		r := &w.rooms[i]
-		r.mu.Lock()
-		for g := r.gates; g != nil; g = g.next {
-			visit(g)
-		}
-		r.mu.Unlock()
+// Waiting returns the number of requests that wait in f.
+func Waiting(f *InFlight) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, q := range f.queues {
+		n += q.Waiting()
 	}
+	return n
 }
+
+// Scan is the fast path, Read the parser of package httpsfv, and AppendSigned chooses
+// between them.
+var (
+	Scan         = scan
+	Read         = read
+	AppendSigned = appendSigned
+)

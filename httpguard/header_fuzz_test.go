@@ -8,25 +8,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/httpguard/signature"
 	"github.com/fencepost/fencepost/token"
-	"github.com/fencepost/fencepost/token/seal"
 )
 
-// FuzzParse reads lines, and writes and reads again what it could read. What
-// may be read is for a second reading to say, which knows the RFC's types and
-// the rules of a token, and nothing else.
+// FuzzParse parses lines, then formats and parses the result again. A second parser,
+// which implements only the RFC's types and the rules of a token, decides which fields
+// are valid.
 func FuzzParse(f *testing.F) {
 	f.Add(`33;r="account/42";h="a"`)
 	f.Add("33;r=\"account/42\";h=\"a\"\n34;r=%\"gr%c3%b6%c3%9fe\";h=\"a\"")
-	f.Add(sealedLine + ", " + strings.Replace(sealedLine, "account/42", `a\"b`, 1))
+	f.Add(signedLine + "\n" + `34;r="account/7";h="a",35;r="b";h="c"`)
+	f.Add(`33;r="account/42";h="a";k="2026-11";s=:` + strings.Repeat("A", 43) + `B:`)
+	f.Add(`33;r="account/42";h="a";k="2026-11";s=:` + strings.Repeat("A", 42) + "\r=:")
+	f.Add(signedLine + ", " + strings.Replace(signedLine, "account/42", `a\"b`, 1))
 	for _, test := range malformed {
-		if text := strings.Join(test.lines, "\n"); len(text) < 500 { // long ones take the time of others
+		if text := strings.Join(test.lines, "\n"); len(text) < 500 { // long ones slow the fuzzing down
 			f.Add(text)
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		lines := strings.Split(text, "\n")
-		all, err := httpguard.ParseSealed(lines)
+		all, err := httpguard.ParseSigned(lines)
 		toks, tokErr := httpguard.Parse(lines)
 		require.Equal(t, err, tokErr)
 		require.Len(t, toks, len(all))
@@ -43,21 +46,21 @@ func FuzzParse(f *testing.F) {
 		for i := range all {
 			require.Equal(t, all[i].Token, toks[i])
 		}
-		// Format may write more than was read: a space behind each comma, a
-		// code in full.
+		// Format may write more than was parsed: a space after each comma, a code in
+		// full.
 		if len(text) > httpguard.MaxBytes-64*httpguard.MaxMembers {
 			return
 		}
-		formatted, err := httpguard.FormatSealed(all...)
+		formatted, err := httpguard.FormatSigned(all...)
 		require.NoError(t, err)
-		again, err := httpguard.ParseSealed([]string{formatted})
+		again, err := httpguard.ParseSigned([]string{formatted})
 		require.NoError(t, err)
 		require.Equal(t, all, again)
 	})
 }
 
-// reread is the second reading.
-func reread(lines []string) (all []seal.Sealed, ok bool) {
+// reread is the second parser.
+func reread(lines []string) (all []signature.Signed, ok bool) {
 	list, err := httpsfv.UnmarshalList(lines)
 	if err != nil || len(list) > httpguard.MaxMembers || len(strings.Join(lines, ", ")) > httpguard.MaxBytes {
 		return nil, false
@@ -78,7 +81,7 @@ func reread(lines []string) (all []seal.Sealed, ok bool) {
 	return all, true
 }
 
-func rereadItem(item httpsfv.Item) (s seal.Sealed, ok bool) {
+func rereadItem(item httpsfv.Item) (s signature.Signed, ok bool) {
 	param := map[string]any{}
 	for _, name := range item.Params.Names() {
 		param[name], _ = item.Params.Get(name)
@@ -92,7 +95,7 @@ func rereadItem(item httpsfv.Item) (s seal.Sealed, ok bool) {
 	}
 	number, _ := item.Value.(int64)
 	tok, err := token.New(name(param["r"]), number, name(param["h"]))
-	s = seal.Sealed{Token: tok}
+	s = signature.Signed{Token: tok}
 	if err != nil || param["k"] == nil && param["x"] == nil && param["s"] == nil {
 		return s, err == nil
 	}
@@ -110,8 +113,8 @@ func rereadItem(item httpsfv.Item) (s seal.Sealed, ok bool) {
 	return s, isCode && s.Key != "" && len(s.Key) <= 64 && strings.Trim(s.Key, letters) == ""
 }
 
-// FuzzFormat writes any token that is complete, and any seal that has the form
-// of one, and reads them.
+// FuzzFormat formats any complete token with any well-formed signature, and parses the
+// result.
 func FuzzFormat(f *testing.F) {
 	f.Add("account/42", int64(33), "a", "2026-11", int64(1795169774), byte(1))
 	f.Add("größe\"\\", int64(token.MaxNumber), "%", "", int64(0), byte(0))
@@ -119,7 +122,7 @@ func FuzzFormat(f *testing.F) {
 	f.Fuzz(func(t *testing.T, resource string, number int64, holder, key string, until int64, code byte) {
 		tok := token.Token{Resource: resource, Number: number, Holder: holder}
 		text, err := httpguard.Format(tok)
-		if tok.Check() != nil {
+		if tok.Validate() != nil {
 			require.ErrorIs(t, err, token.ErrInvalid)
 			return
 		}
@@ -128,18 +131,45 @@ func FuzzFormat(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, []token.Token{tok}, again)
 
-		s := seal.Sealed{Token: tok, Key: key, Until: until}
+		s := signature.Signed{Token: tok, Key: key, Until: until}
 		s.Code[31] = code
-		sealedText, err := httpguard.FormatSealed(s)
+		signedText, err := httpguard.FormatSigned(s)
 		if err != nil {
 			require.ErrorIs(t, err, token.ErrInvalid)
 			return
 		}
-		back, err := httpguard.ParseSealed([]string{sealedText})
+		back, err := httpguard.ParseSigned([]string{signedText})
 		require.NoError(t, err)
-		require.Equal(t, []seal.Sealed{s}, back)
+		require.Equal(t, []signature.Signed{s}, back)
 		itself, err := s.MarshalText()
 		require.NoError(t, err)
-		require.Equal(t, string(itself), sealedText)
+		require.Equal(t, string(itself), signedText)
+	})
+}
+
+// FuzzScanMember starts from parts of a member, each replaced by any text, so that more
+// inputs resemble a member.
+func FuzzScanMember(f *testing.F) {
+	f.Add("33", "account/42", "a", "2026-11", "1795169774", "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA=", ", ")
+	f.Add("033", `a"b`, `\`, "", "0", "AAAA", ",\t")
+	f.Add("1", " ", "~", "k", "1", strings.Repeat("/", 43)+"=", "")
+	f.Fuzz(func(t *testing.T, number, resource, holder, key, until, code, between string) {
+		member := number + `;r="` + resource + `";h="` + holder + `"`
+		signed := member + `;k="` + key + `";x=` + until + ";s=:" + code + ":"
+		for _, line := range []string{member, signed, signed + between + `1;r="other";h="b"`, `1;r="other";h="b"` + between + signed} {
+			lines := []string{line}
+			scanned, ok := httpguard.Scan(nil, lines)
+			if !ok {
+				continue
+			}
+			read, err := httpguard.Read(nil, lines)
+			require.NoError(t, err)
+			require.Equal(t, read, scanned)
+			text, err := httpguard.FormatSigned(scanned...)
+			require.NoError(t, err)
+			again, ok := httpguard.Scan(make([]signature.Signed, 0, 2), []string{text})
+			require.True(t, ok)
+			require.Equal(t, scanned, again)
+		}
 	})
 }

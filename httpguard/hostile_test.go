@@ -4,11 +4,9 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,14 +14,11 @@ import (
 	"github.com/fencepost/fencepost/httpguard"
 )
 
-// raw sends bytes exactly as they are, and returns the status: reset where the
-// server hangs up instead.
+// raw sends the bytes unchanged, and returns the status, or reset if the server closes
+// the connection instead.
 func (s site) raw(request string) int {
 	s.t.Helper()
-	conn, err := net.Dial("tcp", s.Listener.Addr().String())
-	require.NoError(s.t, err)
-	defer conn.Close()
-	require.NoError(s.t, conn.SetDeadline(time.Now().Add(time.Minute)))
+	conn := s.dial()
 	go func() { _, _ = io.WriteString(conn, request) }() // the server may answer before it has read all
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -34,15 +29,15 @@ func (s site) raw(request string) int {
 	return resp.StatusCode
 }
 
-// hostileBank has account/42, of which the hostile requests are, and account/7.
+// hostileBank has account/42, the target of the hostile requests, and account/7.
 func hostileBank() (*bank, http.Handler) {
 	b := &bank{}
-	m := httpguard.Middleware{Resources: accounts, Store: &guard.Memory{}, Window: new(httpguard.Window)}
+	m := httpguard.Middleware{Resources: accounts, Store: &guard.Memory{}, InFlight: new(httpguard.InFlight)}
 	return b, withRoot(b.mux(m))
 }
 
-// stillAnswers sends a good request, which is the only one that is applied
-// where nothing else was to be.
+// stillAnswers sends a valid request. It must be the only one that is applied, unless
+// another is expected.
 func (s site) stillAnswers(b *bank, applied bool) {
 	s.t.Helper()
 	require.Equal(s.t, http.StatusNoContent, s.do("PUT", "/accounts/7", line("account/7", 33, "good")).status)
@@ -57,10 +52,10 @@ func (s site) stillAnswers(b *bank, applied bool) {
 
 const good = `33;r="account/42";h="a"`
 
-// hostile are the lines of a field in a PUT of account/42, and the statuses
-// over HTTP/1.1 and HTTP/2. Of what is 204 the mark of account/42 is raised,
-// by what the line says and nothing else. Bytes that no field may have (RFC
-// 9110 §5.5) are refused by the server, before anybody looks at the field.
+// hostile are the lines of a field in a PUT of account/42, with the statuses over
+// HTTP/1.1 and HTTP/2. If the status is 204 the mark of account/42 is raised to the
+// line's token, and to nothing else. The server itself rejects bytes that no field may
+// contain (RFC 9110 §5.5), before the middleware runs.
 var hostile = []struct {
 	name     string
 	lines    []string
@@ -126,13 +121,13 @@ var hostile = []struct {
 	{"superscript digits", []string{"³³" + `;r="account/42";h="a"`}, 400, 400},
 
 	{"a NUL", []string{"33;r=\"account/42\x00\";h=\"a\""}, 400, reset},
-	{"a NUL behind it", []string{good + "\x00"}, 400, reset},
+	{"a NUL after it", []string{good + "\x00"}, 400, reset},
 	{"a CR", []string{"33;r=\"account/42\r\";h=\"a\""}, 400, reset},
-	{"a CR behind it", []string{good + "\r"}, 400, reset},
+	{"a CR after it", []string{good + "\r"}, 400, reset},
 	{"an escape", []string{"33;r=\"account/42\x1b[2J\";h=\"a\""}, 400, reset},
 	{"a DEL", []string{"33;r=\"account/42\";h=\"a\x7f\""}, 400, reset},
 	{"a line feed inside a String", []string{"33;r=\"account/\n42\";h=\"a\""}, 400, reset},
-	{"a field behind a line feed", []string{"33;r=\"account/7\";h=\"a\"\nFencing-Token: " + good}, 204, reset},
+	{"a field after a line feed", []string{"33;r=\"account/7\";h=\"a\"\nFencing-Token: " + good}, 204, reset},
 	{"a folded line", []string{"33;r=\"account/42\";\r\n h=\"a\""}, 204, reset},
 	{"a line folded inside a String", []string{"33;r=\"account/\r\n 42\";h=\"a\""}, 428, reset},
 
@@ -176,7 +171,7 @@ var hostile = []struct {
 	{"two names that conflict", []string{`33;r="account/7";h="a"`}, 428, 428},
 	{"a name that looks the same", []string{`33;r=%"%d0%b0ccount/42";h="a"`}, 428, 428},
 	{"a name with a full-width digit", []string{`33;r=%"account/4%ef%bc%92";h="a"`}, 428, 428},
-	{"a name with a space behind it", []string{`33;r="account/42 ";h="a"`}, 428, 428},
+	{"a name with a space after it", []string{`33;r="account/42 ";h="a"`}, 428, 428},
 	{"a name with an invisible letter", []string{`33;r=%"account/42%e2%80%8b";h="a"`}, 428, 428},
 	{"a name in capitals", []string{`33;r="ACCOUNT/42";h="a"`}, 428, 428},
 	{"a name with dots", []string{`33;r="account/7/../42";h="a"`}, 428, 428},
@@ -191,15 +186,15 @@ var hostile = []struct {
 	{"only a semicolon", []string{";"}, 400, 400},
 	{"only a number", []string{"33"}, 400, 400},
 	{"a trailing semicolon", []string{good + ";"}, 400, 400},
-	{"words behind it", []string{good + " and more"}, 400, 400},
+	{"words after it", []string{good + " and more"}, 400, 400},
 	{"a comment", []string{good + " (a comment)"}, 400, 400},
 	{"a dictionary", []string{`t=` + good}, 400, 400},
 	{"JSON", []string{`{"r":"account/42","n":33,"h":"a"}`}, 400, 400},
 	{"SQL", []string{`33;r="account/42' OR '1'='1";h="a"`}, 428, 428},
-	{"half a seal", []string{good + `;k="2026-11"`}, 400, 400},
-	{"a seal that is a String", []string{good + `;k="2026-11";s="AAAA"`}, 400, 400},
-	{"a seal that is no base64", []string{good + `;k="2026-11";s=:A$:`}, 400, 400},
-	{"a seal that nobody looks at", []string{good + `;k="2026-11";s=:AAAA:`}, 204, 204},
+	{"half a signature", []string{good + `;k="2026-11"`}, 400, 400},
+	{"a signature that is a String", []string{good + `;k="2026-11";s="AAAA"`}, 400, 400},
+	{"a signature that is no base64", []string{good + `;k="2026-11";s=:A$:`}, 400, 400},
+	{"a signature that is not verified", []string{good + `;k="2026-11";s=:AAAA:`}, 204, 204},
 }
 
 func TestHostileHeaders(t *testing.T) {
@@ -235,8 +230,8 @@ func TestHostileHeaders(t *testing.T) {
 
 func TestHostileMessages(t *testing.T) {
 	t.Parallel()
-	// A request within the body of another one, for who takes the length from
-	// the other of the two fields.
+	// A request inside the body of another one, for a parser that uses the second of
+	// the two length fields.
 	smuggled := "PUT /accounts/42 HTTP/1.1\r\nHost: x\r\nFencing-Token: " + good + "\r\nContent-Length: 0\r\n\r\n"
 	for name, test := range map[string]struct {
 		header, body string
@@ -262,7 +257,7 @@ func TestHostileMessages(t *testing.T) {
 		"in a trailer that is not announced": {"Transfer-Encoding: chunked\r\n", "0\r\nFencing-Token: " + good + "\r\n\r\n", 428},
 		"two lengths":                        {"Content-Length: 0\r\nContent-Length: " + fmt.Sprint(len(smuggled)) + "\r\n", smuggled, 400},
 		"a length with a sign":               {"Content-Length: +0\r\n", smuggled, 400},
-		"a coding that is none":              {"Transfer-Encoding: xchunked\r\nContent-Length: 0\r\n", smuggled, 501},
+		"an invalid coding":                  {"Transfer-Encoding: xchunked\r\nContent-Length: 0\r\n", smuggled, 501},
 		"a coding in a trick's spelling":     {"Transfer-Encoding : chunked\r\nContent-Length: 0\r\n", smuggled, 400},
 		"two codings":                        {"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", "0\r\n\r\n" + smuggled, 501},
 		"a coding folded":                    {"Transfer-Encoding:\r\n x\r\nContent-Length: 0\r\n", smuggled, 501},
@@ -305,19 +300,16 @@ func TestHostileFrames(t *testing.T) {
 	}
 }
 
-// A message whose two lengths disagree hides another one from who believes the
-// other length. It is judged by its own fields, not by those of the message
-// that it came in.
+// A message with two contradictory lengths hides another one from a parser that uses the
+// other length. The hidden message is checked by its own fields, not by those of the
+// message around it.
 func TestNothingIsSmuggled(t *testing.T) {
 	t.Parallel()
 	b, h := hostileBank()
 	s := serve(t, h, false)
 	hidden := "PUT /accounts/42 HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
-	conn, err := net.Dial("tcp", s.Listener.Addr().String())
-	require.NoError(t, err)
-	defer conn.Close()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
-	_, err = fmt.Fprintf(conn, "PUT /accounts/42 HTTP/1.1\r\nHost: x\r\nFencing-Token: %s\r\nContent-Length: %d\r\n"+
+	conn := s.dial()
+	_, err := fmt.Fprintf(conn, "PUT /accounts/42 HTTP/1.1\r\nHost: x\r\nFencing-Token: %s\r\nContent-Length: %d\r\n"+
 		"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n%s", good, len("0\r\n\r\n"+hidden), hidden)
 	require.NoError(t, err)
 	all, err := io.ReadAll(conn)
@@ -327,13 +319,13 @@ func TestNothingIsSmuggled(t *testing.T) {
 	s.stillAnswers(b, true)
 }
 
-// padded is a good field of n bytes.
+// padded returns a valid field of n bytes.
 func padded(n int) string {
 	open := good + `;z="`
 	return open + strings.Repeat("z", n-len(open)-1) + `"`
 }
 
-// members are n tokens, the first one account/42's.
+// members returns n tokens, the first one of account/42.
 func members(n int) string {
 	all := []string{good}
 	for i := 1; i < n; i++ {

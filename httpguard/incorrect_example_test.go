@@ -10,20 +10,18 @@ import (
 	"github.com/fencepost/fencepost/httpguard"
 )
 
-// Do not do this. The middleware compares the token, and the handler then
-// writes without any guard: it believes that what was admitted a moment ago
-// may still write. Inside one process the window sees to that. But a service
-// has replicas, and none of them knows who is at work in another one:
+// Do not do this. The middleware compares the token, and the handler then writes without
+// a guard, although its token may be stale by then. Inside one process InFlight prevents
+// that, but a replica does not see the requests of another replica:
 //
-//	replica 1, older (33)  admitted ······ stopped ······ writes 100: nobody compares
+//	replica 1, older (33)  admitted ······ stopped ······ writes 100: no mark is compared
 //	replica 2, newer (34)             admitted, writes 250
 //
-// Both are told 200, and the newer holder's write is gone, although the two
-// replicas share their marks. The check came before the write, and only a check
-// within the write would have helped: see the example of [httpguard.Middleware]
-// for the same handler, put right.
+// Both requests get 200, and the newer holder's write is lost, although the replicas
+// share their marks. The check came before the write; the token must be compared within
+// the write. The example of [httpguard.Middleware] has the same handler, corrected.
 func Example_incorrect() {
-	var balance atomic.Value // unguarded: whoever comes last has written
+	var balance atomic.Value // unguarded: the last write wins
 	looked, resume := make(chan struct{}), make(chan struct{})
 	write := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.PathValue("balance") == "100" {
@@ -32,11 +30,11 @@ func Example_incorrect() {
 		}
 		balance.Store(r.PathValue("balance")) // WRONG: no token, no comparison
 	})
-	marks := &guard.Memory{} // a table, say, that the replicas share
+	marks := &guard.Memory{} // stands for a table that the replicas share
 	replica := func() *httptest.Server {
 		guarded := httpguard.Middleware{
 			Resources: httpguard.Pattern("account/{id}"), Store: marks,
-			Window: &httpguard.Window{}, // of its process
+			InFlight: &httpguard.InFlight{}, // one for each process
 		}
 		mux := http.NewServeMux()
 		mux.Handle("PUT /accounts/{id}/{balance}", guarded.Wrap(write))

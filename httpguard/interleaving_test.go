@@ -14,8 +14,8 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// unguarded is a resource without a guard of its own: what was written to it, in
-// order. A handler stops before the write of 33 until the test says resume.
+// unguarded is a resource without a guard: it records the writes in order. The handler
+// stops before the write of 33 until the test resumes it.
 type unguarded struct {
 	writes  chan int64
 	stopped chan context.Context
@@ -41,15 +41,15 @@ func (a unguarded) stop(ctx context.Context) {
 	<-a.resume
 }
 
-// dismissed waits until the context of the older one has ended: by then the
-// newer one is at the window.
+// dismissed waits until the older request's context has ended: by then the newer one has
+// entered InFlight.
 func (a unguarded) dismissed(t *testing.T, ctx context.Context) {
 	t.Helper()
-	t.Cleanup(a.release) // or the server would wait for its handler for ever
+	t.Cleanup(a.release) // otherwise the server waits for its handler forever
 	select {
 	case <-ctx.Done():
-	case <-time.After(30 * time.Second):
-		require.Fail(t, "nobody has told the older one to go")
+	case <-time.After(time.Minute):
+		require.Fail(t, "the older request was not cancelled")
 	}
 	require.ErrorIs(t, context.Cause(ctx), guard.ErrStale)
 }
@@ -74,10 +74,10 @@ func mount(m httpguard.Middleware, next http.Handler) http.Handler {
 func TestAnOlderHandlerStopsBeforeItsWrite(t *testing.T) {
 	t.Parallel()
 	// hazard W1
-	t.Run("without the window its write lands after the newer one", func(t *testing.T) {
+	t.Run("without InFlight its write lands after the newer one", func(t *testing.T) {
 		t.Parallel()
 		a := newUnguarded()
-		s := serve(t, mount(httpguard.Middleware{Store: &guard.Memory{}, DangerouslyWithoutWindow: true}, a), false)
+		s := serve(t, mount(httpguard.Middleware{Store: &guard.Memory{}, DangerouslySkipInFlight: true}, a), false)
 		older := s.older()
 		<-a.stopped
 		require.Equal(t, http.StatusOK, <-s.newer())
@@ -88,7 +88,7 @@ func TestAnOlderHandlerStopsBeforeItsWrite(t *testing.T) {
 	t.Run("with it the newer one waits, whatever the handler does", func(t *testing.T) {
 		t.Parallel()
 		a := newUnguarded()
-		s := serve(t, mount(httpguard.Middleware{Store: &guard.Memory{}, Window: new(httpguard.Window), Wait: time.Minute}, a), false)
+		s := serve(t, mount(httpguard.Middleware{Store: &guard.Memory{}, InFlight: new(httpguard.InFlight), WaitTimeout: time.Minute}, a), false)
 		older := s.older()
 		ctx := <-a.stopped
 		newer := s.newer()
@@ -101,7 +101,7 @@ func TestAnOlderHandlerStopsBeforeItsWrite(t *testing.T) {
 	})
 }
 
-// stops is a store that stops behind the admission of 33.
+// stops is a store that stops after it has admitted 33.
 func (a unguarded) stops() guard.Store {
 	var marks guard.Memory
 	return storeFunc(func(ctx context.Context, tok token.Token) error {
@@ -113,7 +113,7 @@ func (a unguarded) stops() guard.Store {
 	})
 }
 
-func TestTheStoreIsAskedInsideTheWindow(t *testing.T) {
+func TestTheStoreIsCalledInsideInFlight(t *testing.T) {
 	t.Parallel()
 	// hazard W12
 	write := func(a unguarded) http.Handler {
@@ -122,25 +122,25 @@ func TestTheStoreIsAskedInsideTheWindow(t *testing.T) {
 			a.writes <- tok.Number
 		})
 	}
-	t.Run("asked before, it admits who comes in too late", func(t *testing.T) {
+	t.Run("called before, it admits a request that enters too late", func(t *testing.T) {
 		t.Parallel()
 		a := newUnguarded()
 		store := a.stops()
-		// The naive middleware asks the store, and enters the window then: the
-		// inner one has a window and no store.
-		inner := mount(httpguard.Middleware{Window: new(httpguard.Window), Wait: time.Minute}, write(a))
-		s := serve(t, mount(httpguard.Middleware{Store: store, DangerouslyWithoutWindow: true}, inner), false)
+		// The naive middleware calls the store before it enters InFlight: the inner
+		// one has an InFlight and no store.
+		inner := mount(httpguard.Middleware{InFlight: new(httpguard.InFlight), WaitTimeout: time.Minute}, write(a))
+		s := serve(t, mount(httpguard.Middleware{Store: store, DangerouslySkipInFlight: true}, inner), false)
 		older := s.older()
 		<-a.stopped // 1. 33 is admitted, and has not entered
 		require.Equal(t, http.StatusOK, <-s.newer(), "2. 34 is admitted, enters, writes and leaves")
 		a.release()
-		require.Equal(t, http.StatusOK, <-older, "3. 33 enters an empty window")
+		require.Equal(t, http.StatusOK, <-older, "3. 33 enters an empty InFlight")
 		require.Equal(t, []int64{34, 33}, []int64{<-a.writes, <-a.writes})
 	})
-	t.Run("asked inside, it is overtaken by nobody", func(t *testing.T) {
+	t.Run("called inside, no request overtakes it", func(t *testing.T) {
 		t.Parallel()
 		a := newUnguarded()
-		s := serve(t, mount(httpguard.Middleware{Store: a.stops(), Window: new(httpguard.Window), Wait: time.Minute}, write(a)), false)
+		s := serve(t, mount(httpguard.Middleware{Store: a.stops(), InFlight: new(httpguard.InFlight), WaitTimeout: time.Minute}, write(a)), false)
 		older := s.older()
 		ctx := <-a.stopped
 		newer := s.newer()

@@ -7,11 +7,11 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/fencepost/fencepost/internal/test/leaktest"
 )
 
-// logged is what the package has logged. There is one default logger for all
-// tests, so each looks for a text that is its own.
+// logged is the package's log. All tests share the default logger, so each looks for a
+// text of its own.
 var logged log
 
 type log struct {
@@ -33,5 +33,5 @@ func (l *log) has(text string) bool {
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(&logged, nil)))
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }

@@ -1,7 +1,11 @@
 package httpguard_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -127,4 +131,143 @@ func TestNestedMiddlewaresAgree(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, s.do("PUT", "/accounts/42", line("account/42", 34, "b")).status)
 	require.Equal(t, http.StatusPreconditionFailed, s.do("PUT", "/accounts/42", line("account/42", 33, "a")).status)
 	require.Equal(t, []string{"PUT account/42#34"}, b.written())
+}
+
+func TestHandlersThatDoNotUseTheirToken(t *testing.T) {
+	t.Parallel()
+	spend := func(r *http.Request, resource string) { _, _ = token.FromContext(r.Context(), resource) }
+	for name, c := range map[string]struct {
+		method  string
+		handler func(w http.ResponseWriter, r *http.Request)
+		unused  []string
+	}{
+		"it asks for its token":      {"PUT", func(_ http.ResponseWriter, r *http.Request) { spend(r, "account/42") }, nil},
+		"it asks for all":            {"PUT", func(_ http.ResponseWriter, r *http.Request) { token.All(r.Context()) }, nil},
+		"it asks for nothing":        {"PUT", func(http.ResponseWriter, *http.Request) {}, []string{"account/42"}},
+		"it asks for another's":      {"PUT", func(_ http.ResponseWriter, r *http.Request) { spend(r, "account/7") }, []string{"account/42"}},
+		"it responds 201":            {"POST", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) }, []string{"account/42"}},
+		"it fails":                   {"PUT", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusConflict) }, nil},
+		"it redirects":               {"PUT", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusSeeOther) }, nil},
+		"it panics":                  {"PUT", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nil},
+		"it reads":                   {"GET", func(http.ResponseWriter, *http.Request) {}, nil},
+		"it acquires something else": {"PUT", func(_ http.ResponseWriter, r *http.Request) { token.NewContext(r.Context(), tok("b", 1, "h")) }, []string{"account/42"}},
+		"it flushes, and asks then": {"PUT", func(w http.ResponseWriter, r *http.Request) {
+			w.(http.Flusher).Flush()
+			spend(r, "account/42")
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			var unused []string
+			m := httpguard.Middleware{Resources: accounts, Store: &guard.Memory{}, OnUnusedToken: func(r *http.Request, tok token.Token) {
+				mu.Lock()
+				defer mu.Unlock()
+				require.Equal(t, "/accounts/42", r.URL.Path)
+				unused = append(unused, tok.Resource)
+			}}
+			mux := http.NewServeMux()
+			mux.Handle("/accounts/{id}", m.Wrap(http.HandlerFunc(c.handler)))
+			s := serve(t, mux, false)
+			req := s.request(t.Context(), c.method, "/accounts/42", http.NoBody, line("account/42", 34, "b"))
+			if resp, err := s.Client().Transport.RoundTrip(req); err == nil {
+				_ = resp.Body.Close()
+			}
+			s.Close() // the handler has returned
+			mu.Lock()
+			defer mu.Unlock()
+			require.Equal(t, c.unused, unused)
+		})
+	}
+}
+
+func TestStoreThatFails(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]error{
+		"an ordinary error":                   errors.New("dial tcp 10.0.0.7:5432: refused, fails-ordinary"),
+		"an admission whose outcome is not":   guard.ErrUnknown,
+		"a mistake in the store":              guard.ErrClaimFirst,
+		"an error that the next try may mend": guard.ErrRetryable,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := &bank{}
+			store := storeFunc(func(context.Context, token.Token) error { return failure })
+			s := serve(t, b.mux(httpguard.Middleware{Resources: accounts, Store: store}), false)
+			got := s.do("PUT", "/accounts/42", line("account/42", 1, "a"))
+			require.Equal(t, http.StatusServiceUnavailable, got.status)
+			require.Equal(t, "1", got.header.Get("Retry-After"))
+			require.Equal(t, httpguard.ProblemUnavailable, got.problem(t)["type"])
+			require.NotContains(t, got.body, failure.Error(), "the error is not the client's business")
+			require.True(t, logged.has(failure.Error()), "the error must be logged")
+			require.Empty(t, b.written())
+			require.Equal(t, http.StatusNoContent, s.do("GET", "/accounts/42").status, "a read does not call the store")
+		})
+	}
+}
+
+func TestHooksReportRefusals(t *testing.T) {
+	t.Parallel()
+	var reported atomic.Pointer[error]
+	guarded := httpguard.Middleware{Resources: accounts, Store: at(t), Hooks: guard.Hooks{
+		Refused: func(_ context.Context, err error) { reported.Store(&err) },
+	}}
+	s := serve(t, (&bank{}).mux(guarded), false)
+	for want, field := range map[error]string{
+		guard.ErrStale:     line("account/42", 1, "a"),
+		guard.ErrCollision: line("account/42", 33, "b"),
+		token.ErrMissing:   line("account/7", 1, "a"),
+		token.ErrInvalid:   "33",
+	} {
+		s.do("PUT", "/accounts/42", field)
+		require.ErrorIs(t, *reported.Swap(nil), want)
+	}
+	s.do("PUT", "/accounts/42", line("account/42", 34, "a"))
+	require.Nil(t, reported.Load(), "an admission is no refusal")
+}
+
+func TestReportOnlyAnswersNothing(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		m     httpguard.Middleware
+		path  string
+		lines []string
+		want  error  // what Reported gets
+		log   string // what the log has
+		wrote string
+	}{
+		"a stale token": {
+			m:     httpguard.Middleware{Resources: accounts, Store: at(t)},
+			lines: []string{line("account/42", 1, "b")}, want: guard.ErrStale, wrote: "PUT account/42#1"},
+		"no token": {
+			m:    httpguard.Middleware{Resources: accounts, Store: at(t)},
+			want: token.ErrMissing, wrote: "PUT"},
+		"a malformed field, of which no token is used": {
+			m:     httpguard.Middleware{Resources: accounts, Store: at(t)},
+			lines: []string{line("account/42", 34, "b"), "7"}, want: token.ErrInvalid, wrote: "PUT"},
+		"a store that fails": {
+			m:     httpguard.Middleware{Resources: accounts, Store: storeDown("down-in-report-only-mode")},
+			lines: []string{line("account/42", 34, "b")}, log: "down-in-report-only-mode", wrote: "PUT account/42#34"},
+		"resources that are not known": {
+			m:     httpguard.Middleware{Resources: httpguard.Pattern("account/{unknown-in-report-only-mode}")},
+			lines: []string{line("account/42", 34, "b")}, log: "unknown-in-report-only-mode", wrote: "PUT account/42#34"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var reported []error
+			b := &bank{}
+			test.m.DangerouslyReportOnly = true
+			test.m.Hooks.Reported = func(_ context.Context, err error) { reported = append(reported, err) }
+			test.m.Hooks.Refused = func(_ context.Context, err error) { t.Errorf("refused: %v", err) }
+			s := serve(t, b.mux(test.m), false)
+			require.Equal(t, http.StatusNoContent, s.do("PUT", "/accounts/42", test.lines...).status)
+			s.Close()
+			require.Equal(t, []string{test.wrote}, b.written())
+			if test.want != nil {
+				require.Len(t, reported, 1)
+				require.ErrorIs(t, reported[0], test.want)
+			}
+			require.True(t, logged.has(test.log))
+		})
+	}
 }

@@ -8,23 +8,27 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// Pattern returns a function for [Middleware.Resources] that fills patterns
-// like "account/{id}" from the request's path values, one resource for each
-// pattern. A path value that is empty is an error: the path has not been
-// matched yet (the middleware stands around the router, or was added by a
-// router's Use), or the route has no such name.
+// Pattern returns a function for [Middleware.Resources] that fills patterns like
+// "account/{id}" from the request's path values, and returns one resource for each
+// pattern. It returns an error if a path value is empty. That means that the route has no
+// such name, or that the router has not matched the path yet because the middleware is
+// mounted around it or by its Use method.
 //
-// Path values are taken as they are. The fence is the name: where a handler
-// takes "42", "042" and "+42" for one row, that row would have three fences.
-// Such a service needs a function of its own, which writes ids in one way. So
-// does one whose ids may need escapes: net/http and gin have decoded them, chi
-// and echo have not, and %34%32 is another name there than 42.
+// Path values are used verbatim, and each name has its own mark. If a handler accepts
+// "42", "042" and "+42" for one row, that row has three marks, and an older token can
+// write by another spelling. Such a service needs its own function that normalizes ids.
+// So does a service whose ids may be percent-encoded: net/http and gin decode path
+// values, chi and echo do not, and there %34%32 is another name than 42.
 //
-// In a pattern with several names a value with a slash in it is refused, 400:
-// "1/2" and "3" would be the same name as "1" and "2/3".
+// A handler that forwards the request must build the path from the path values. The next
+// service may decode the original path differently, and would take /accounts/42%3Fv for
+// another row than the one that was admitted.
 //
-// Pattern panics where a pattern cannot be read, and where there is none, as
-// [http.ServeMux.Handle] does: both are mistakes in the program's text.
+// In a pattern with several names, a value with a slash is an error (400): "1/2" and "3"
+// would give the same resource as "1" and "2/3".
+//
+// Pattern panics if a pattern is malformed or none is given, as [http.ServeMux.Handle]
+// does.
 func Pattern(patterns ...string) func(*http.Request) ([]string, error) {
 	if len(patterns) == 0 {
 		panic("httpguard: no pattern")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,12 +37,12 @@ func TestSeveralResources(t *testing.T) {
 	require.Equal(t, []string{"POST account/42#34 account/7#1"}, b.written())
 }
 
-func TestOtherResourcesTokensArePassedOver(t *testing.T) {
+func TestTokensOfOtherResourcesAreIgnored(t *testing.T) {
 	t.Parallel()
 	// hazard W10
 	fields := []string{line("job/nightly", 9, "a"), line("account/42", 34, "b")}
 
-	// The naive middleware reads one token, and there are two.
+	// The naive middleware reads one token of two.
 	naive := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var tok token.Token
 		if err := tok.UnmarshalText([]byte(r.Header.Get(httpguard.Header))); err != nil || tok.Resource != "account/42" {
@@ -61,7 +62,7 @@ func TestOtherResourcesTokensArePassedOver(t *testing.T) {
 	})))
 	require.Equal(t, http.StatusOK, serve(t, mux, false).do("PUT", "/accounts/42", fields...).status)
 	require.NoError(t, <-found)
-	require.NoError(t, <-found, "carried, though not judged")
+	require.NoError(t, <-found, "carried, though not checked")
 	require.ErrorIs(t, <-found, token.ErrMissing, "never a token of some other resource")
 }
 
@@ -72,9 +73,9 @@ func TestMountedBeforeRouting(t *testing.T) {
 	routes := http.NewServeMux()
 	routes.Handle("PUT /accounts/{id}", b)
 
-	// Middleware around the router, as chi's Use mounts it: nothing has been
-	// matched, and every account has one name. The naive function finds that
-	// account 7's writer is stale, because account 42's is further on.
+	// Middleware is mounted around the router, as by chi's Use: the path has not been
+	// matched, and every account gets the same name. Account 7's writer is refused
+	// as stale because account 42's number is higher.
 	var marks guard.Memory
 	naive := httpguard.Middleware{Store: &marks, Resources: func(r *http.Request) ([]string, error) {
 		return []string{"account/" + r.PathValue("id")}, nil
@@ -87,10 +88,10 @@ func TestMountedBeforeRouting(t *testing.T) {
 	s = serve(t, httpguard.Middleware{Resources: accounts}.Wrap(routes), false)
 	got := s.do("PUT", "/accounts/42", line("account/42", 9, "a"))
 	require.Equal(t, http.StatusInternalServerError, got.status)
-	require.Equal(t, httpguard.ProblemMount, got.problem(t)["type"])
-	require.Contains(t, got.problem(t)["detail"], "around the handler of a route")
+	require.Equal(t, httpguard.ProblemUnknownResource, got.problem(t)["type"])
+	require.NotContains(t, got.body, "middleware", "the caller cannot mount one")
 	require.Len(t, b.written(), 1)
-	require.True(t, logged.has(`the path value id is empty`))
+	require.True(t, logged.has(`the path value id is empty: mount the middleware around the handler of a route`))
 }
 
 func TestResourcesThatAreNotKnown(t *testing.T) {
@@ -103,15 +104,15 @@ func TestResourcesThatAreNotKnown(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		resources func(*http.Request) ([]string, error)
-		put, get  int // with a token; a GET without one never asks
+		put, get  int // status with a token; for a GET without one, Resources is not called
 	}{
 		"no function":                    {nil, 500, 500},
 		"an empty name":                  {names(""), 500, 500},
-		"an empty name behind a good":    {names("account/42", ""), 500, 500},
+		"an empty name after a good":     {names("account/42", ""), 500, 500},
 		"no names":                       {names(), 500, 204},
 		"an error":                       {fails(context.DeadlineExceeded), 500, 500},
 		"an error that sounds of tokens": {fails(fmt.Errorf("lookup: %w", token.ErrMissing)), 500, 500},
-		"an error that blames the name":  {fails(token.CheckResource("a\n")), 400, 400},
+		"an error that blames the name":  {fails(token.ValidateResource("a\n")), 400, 400},
 		"a name that cannot be one":      {names("account/\n"), 400, 400},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,4 +123,64 @@ func TestResourcesThatAreNotKnown(t *testing.T) {
 			require.Equal(t, http.StatusNoContent, s.do("GET", "/accounts/42").status)
 		})
 	}
+}
+
+func TestPattern(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		patterns []string
+		path     string
+		want     []string
+	}{
+		"one value":                   {[]string{"account/{id}"}, "/a/42/7", []string{"account/42"}},
+		"two values":                  {[]string{"t/{id}/account/{sub}"}, "/a/42/7", []string{"t/42/account/7"}},
+		"a value alone":               {[]string{"{id}"}, "/a/42/7", []string{"42"}},
+		"values side by side":         {[]string{"{id}{sub}."}, "/a/42/7", []string{"427."}},
+		"no value":                    {[]string{"reports"}, "/a/42/7", []string{"reports"}},
+		"two patterns":                {[]string{"x/{sub}", "x/{id}"}, "/a/42/7", []string{"x/7", "x/42"}},
+		"values are taken as decoded": {[]string{"account/{id}"}, "/a/gr%C3%B6%2F%C3%9Fe/7", []string{"account/grö/ße"}},
+		"a value with braces":         {[]string{"account/{id}"}, "/a/%7Bsub%7D/7", []string{"account/{sub}"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			var err error
+			mux := http.NewServeMux()
+			mux.HandleFunc("/a/{id}/{sub...}", func(_ http.ResponseWriter, r *http.Request) {
+				got, err = httpguard.Pattern(test.patterns...)(r)
+			})
+			mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", test.path, nil))
+			require.NoError(t, err)
+			require.Equal(t, test.want, got)
+		})
+	}
+}
+
+func TestPatternWithoutAPathValue(t *testing.T) {
+	t.Parallel()
+	got, err := httpguard.Pattern("reports", "account/{id}")(httptest.NewRequest("PUT", "/accounts/42", nil))
+	require.Empty(t, got)
+	require.EqualError(t, err, `httpguard: pattern "account/{id}": the path value id is empty: `+
+		`mount the middleware around the handler of a route that has {id}, not around the router`)
+}
+
+func TestTwoPathsAreNotOneName(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]error{"/a/1/2": nil, "/a/1%2F2/3": token.ErrInvalid, "/a/1/2/3": token.ErrInvalid} {
+		var err error
+		mux := http.NewServeMux()
+		mux.HandleFunc("/a/{x}/{y...}", func(_ http.ResponseWriter, r *http.Request) {
+			_, err = httpguard.Pattern("a/{x}/{y}")(r)
+		})
+		mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil))
+		require.ErrorIs(t, err, want, path)
+	}
+}
+
+func TestPatternThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "account/{", "account/{}", "account/{id", "account/id}", "{a{b}}", "{id...}"} {
+		require.Panics(t, func() { httpguard.Pattern(text) }, text)
+	}
+	require.Panics(t, func() { httpguard.Pattern() })
 }

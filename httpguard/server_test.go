@@ -2,9 +2,12 @@ package httpguard_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -19,13 +22,13 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// site is a server that a test speaks to over a real connection.
+// site is a server that a test connects to.
 type site struct {
 	t *testing.T
 	*httptest.Server
 }
 
-// serve starts handler, which speaks HTTP/1.1, and HTTP/2 over TLS if two.
+// serve starts handler over HTTP/1.1, or over HTTP/2 with TLS if two is true.
 func serve(t *testing.T, handler http.Handler, two bool) site {
 	t.Helper()
 	return serveWith(t, handler, two, 0)
@@ -45,8 +48,7 @@ func serveWith(t *testing.T, handler http.Handler, two bool, writeTimeout time.D
 	return site{t, server}
 }
 
-// everyProtocol runs test over HTTP/1.1 and over HTTP/2, each with its own
-// handler.
+// everyProtocol runs test over HTTP/1.1 and over HTTP/2, each with a new handler.
 func everyProtocol(t *testing.T, handler func() http.Handler, test func(t *testing.T, s site)) {
 	t.Helper()
 	for version, name := range map[int]string{1: "over HTTP/1.1", 2: "over HTTP/2"} {
@@ -59,14 +61,14 @@ func everyProtocol(t *testing.T, handler func() http.Handler, test func(t *testi
 	}
 }
 
-// reply is an answer, read to its end.
+// reply is a response, read to its end.
 type reply struct {
 	status, major int
 	header        http.Header
 	body          string
 }
 
-// problem decodes the body, and holds it to what every problem must be.
+// problem decodes the body, and checks what every problem must have.
 func (r reply) problem(t *testing.T) map[string]any {
 	t.Helper()
 	require.Equal(t, "application/problem+json", r.header.Get("Content-Type"))
@@ -79,15 +81,59 @@ func (r reply) problem(t *testing.T) map[string]any {
 	return body
 }
 
-// do sends a request with the given lines of the field.
-func (s site) do(method, path string, lines ...string) reply {
+// request returns a request with the given lines of the field.
+func (s site) request(ctx context.Context, method, path string, body io.Reader, lines ...string) *http.Request {
 	s.t.Helper()
-	req, err := http.NewRequestWithContext(s.t.Context(), method, s.URL+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, s.URL+path, body)
 	require.NoError(s.t, err)
 	for _, line := range lines {
 		req.Header.Add(httpguard.Header, line)
 	}
-	return s.send(s.Client(), req)
+	return req
+}
+
+// matched is a PUT of account 42 whose path has been matched, for a handler that a test
+// calls itself.
+func matched(ctx context.Context, body io.Reader, lines ...string) *http.Request {
+	r := httptest.NewRequestWithContext(ctx, "PUT", "/accounts/42", body)
+	r.SetPathValue("id", "42")
+	for _, line := range lines {
+		r.Header.Add(httpguard.Header, line)
+	}
+	return r
+}
+
+// do sends a request with the given lines of the field.
+func (s site) do(method, path string, lines ...string) reply {
+	s.t.Helper()
+	return s.send(s.Client(), s.request(s.t.Context(), method, path, nil, lines...))
+}
+
+// dial opens a connection that lasts until the test has ended.
+func (s site) dial() *net.TCPConn {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { conn.Close() })
+	require.NoError(s.t, conn.SetDeadline(time.Now().Add(time.Minute)))
+	return conn.(*net.TCPConn)
+}
+
+// dialTLS is dial for HTTP/2.
+func (s site) dialTLS() *tls.Conn {
+	s.t.Helper()
+	conn := tls.Client(s.dial(), s.trust("h2"))
+	require.NoError(s.t, conn.HandshakeContext(s.t.Context()))
+	return conn
+}
+
+// trust returns the client configuration for the server.
+func (s site) trust(protocols ...string) *tls.Config {
+	roots := x509.NewCertPool()
+	if s.Certificate() != nil {
+		roots.AddCert(s.Certificate())
+	}
+	return &tls.Config{RootCAs: roots, NextProtos: protocols, ServerName: "example.com"}
 }
 
 func (s site) send(client *http.Client, req *http.Request) reply {
@@ -100,7 +146,7 @@ func (s site) send(client *http.Client, req *http.Request) reply {
 	return reply{status: resp.StatusCode, major: resp.ProtoMajor, header: resp.Header, body: string(body)}
 }
 
-// try is do for goroutines of a test: it returns 0 where there is no answer.
+// try is do for other goroutines of a test: it returns 0 if there is no response.
 func (s site) try(path string, lines ...string) int {
 	req, err := http.NewRequestWithContext(s.t.Context(), "PUT", s.URL+path, nil)
 	if err != nil {
@@ -115,7 +161,7 @@ func (s site) try(path string, lines ...string) int {
 	return resp.StatusCode
 }
 
-// bank is a service: a mux with guarded accounts that remembers who wrote.
+// bank is a service: a mux with guarded accounts that records the writers.
 type bank struct {
 	mu     sync.Mutex
 	writes []string
@@ -148,12 +194,12 @@ func (b *bank) written() []string {
 
 var accounts = httpguard.Pattern("account/{id}")
 
-// line is a field with one token.
+// line returns a field with one token.
 func line(resource string, number int64, holder string) string {
 	return strconv.FormatInt(number, 10) + `;r="` + resource + `";h="` + holder + `"`
 }
 
-// storeFunc is a guard.Store that is a function.
+// storeFunc is a function as a guard.Store.
 type storeFunc func(ctx context.Context, tok token.Token) error
 
 func (f storeFunc) Admit(ctx context.Context, tok token.Token) error { return f(ctx, tok) }
@@ -162,7 +208,7 @@ func storeDown(text string) guard.Store {
 	return storeFunc(func(context.Context, token.Token) error { return errors.New(text) })
 }
 
-// withRoot adds the page that everyProtocol asks for first.
+// withRoot adds the page that everyProtocol requests first.
 func withRoot(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", next)

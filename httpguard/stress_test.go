@@ -27,18 +27,18 @@ const (
 	crowdShared    = 40 // resources from here on have several requests under one token
 )
 
-// crowd is a thousand requests that are sent at once. Everything that is left
-// to chance was drawn before, from the seed.
+// crowd is a thousand requests that are sent at once. All random choices are drawn from
+// the seed beforehand.
 type crowd struct {
-	visitors []*visitor
+	requests []*stressRequest
 	ledgers  [crowdResources]ledger
-	missing  atomic.Int64  // visitors who have neither arrived nor given up
+	missing  atomic.Int64  // requests that have neither arrived nor given up
 	all      chan struct{} // closed when none is missing
 	meeting  chan struct{}
 }
 
-// visitor is one request, and what its handler and its client do.
-type visitor struct {
+// stressRequest is one request, and what its handler and its client do.
+type stressRequest struct {
 	crowd         *crowd
 	resource      int
 	number        int64
@@ -47,7 +47,7 @@ type visitor struct {
 	leaves        leaving
 	cancel        context.CancelFunc
 	counted       sync.Once
-	applied       bool // written by the handler, read when all is over
+	applied       bool // written by the handler, read after all have ended
 	status        int
 	err           error
 }
@@ -59,23 +59,22 @@ type (
 
 const (
 	isQuick  pause = iota
-	yields         // lets others run, a few times
-	meets          // until another handler meets, or there is nobody to wait for
-	lingers        // until everybody has arrived, or a newer one sends it away
-	stubborn       // until everybody has arrived, whatever its context says
+	yields         // yields to other goroutines a few times
+	meets          // until another handler meets, or all requests have arrived
+	lingers        // until all requests have arrived, or a newer one cancels it
+	stubborn       // until all requests have arrived, even if its context ends
 	pauses
 )
 
 const (
 	stays leaving = iota
 	leavesAtOnce
-	leavesOnArrival // its request may wait in the window
+	leavesOnArrival // its request may wait in InFlight
 	leavesAtWork
 )
 
-// ledger is what was written to one resource. Only the window guards it: the
-// race detector judges, too. The mutex is for those who share a token, and for
-// the twin.
+// ledger records the writes to one resource. Only InFlight guards it, and the race
+// detector verifies that. The mutex is for requests that share a token, and for the twin.
 type ledger struct {
 	mu      sync.Mutex
 	numbers []int64
@@ -86,7 +85,7 @@ func newCrowd(seed uint64) *crowd {
 	c := &crowd{all: make(chan struct{}), meeting: make(chan struct{})}
 	c.missing.Store(crowdSize)
 	for i := range crowdSize {
-		v := &visitor{crowd: c, resource: i % crowdResources, number: int64(1 + i/crowdResources)}
+		v := &stressRequest{crowd: c, resource: i % crowdResources, number: int64(1 + i/crowdResources)}
 		if v.resource >= crowdShared {
 			v.number = (v.number + 3) / 4
 		}
@@ -101,21 +100,21 @@ func newCrowd(seed uint64) *crowd {
 		case 3:
 			v.leaves = leavesAtWork
 		}
-		c.visitors = append(c.visitors, v)
+		c.requests = append(c.requests, v)
 	}
-	random.Shuffle(crowdSize, func(i, j int) { c.visitors[i], c.visitors[j] = c.visitors[j], c.visitors[i] })
+	random.Shuffle(crowdSize, func(i, j int) { c.requests[i], c.requests[j] = c.requests[j], c.requests[i] })
 	return c
 }
 
-// handler is the service: m before the one who writes, and at the door somebody
-// who counts.
+// handler returns the service: it counts the request, and passes it through m to the
+// handler that writes.
 func (c *crowd) handler(m httpguard.Middleware, bare bool) http.Handler {
 	m.Resources = httpguard.Pattern("{resource}")
 	guarded := m.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.of(r).work(w, r, bare)
 	}))
 	mux := http.NewServeMux()
-	mux.HandleFunc("PUT /{resource}/{visitor}", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("PUT /{resource}/{request}", func(w http.ResponseWriter, r *http.Request) {
 		v := c.of(r)
 		v.count()
 		if v.leaves == leavesOnArrival {
@@ -127,12 +126,12 @@ func (c *crowd) handler(m httpguard.Middleware, bare bool) http.Handler {
 	return mux
 }
 
-func (c *crowd) of(r *http.Request) *visitor {
-	i, _ := strconv.Atoi(r.PathValue("visitor"))
-	return c.visitors[i]
+func (c *crowd) of(r *http.Request) *stressRequest {
+	i, _ := strconv.Atoi(r.PathValue("request"))
+	return c.requests[i]
 }
 
-func (v *visitor) count() {
+func (v *stressRequest) count() {
 	v.counted.Do(func() {
 		if v.crowd.missing.Add(-1) == 0 {
 			close(v.crowd.all)
@@ -140,7 +139,7 @@ func (v *visitor) count() {
 	})
 }
 
-func (v *visitor) work(w http.ResponseWriter, r *http.Request, bare bool) {
+func (v *stressRequest) work(w http.ResponseWriter, r *http.Request, bare bool) {
 	if v.leaves == leavesAtWork {
 		v.cancel()
 	}
@@ -183,8 +182,8 @@ func (c *crowd) pause(ctx context.Context, p pause) {
 	}
 }
 
-// visit sends the request of v, and notes what became of it.
-func (v *visitor) visit(ctx context.Context, i int, client *http.Client, url string) {
+// send sends v, and records its outcome.
+func (v *stressRequest) send(ctx context.Context, i int, client *http.Client, url string) {
 	ctx, v.cancel = context.WithCancel(ctx)
 	defer v.cancel()
 	defer v.count()
@@ -207,8 +206,8 @@ func (v *visitor) visit(ctx context.Context, i int, client *http.Client, url str
 	_ = resp.Body.Close()
 }
 
-// run sends everybody, half over HTTP/1.1 and half over HTTP/2, and returns
-// when all are back and the servers have closed.
+// run sends all requests, half over HTTP/1.1 and half over HTTP/2, and returns when all
+// have ended and the servers have closed.
 func (c *crowd) run(t *testing.T, m httpguard.Middleware, bare bool) {
 	t.Helper()
 	h := c.handler(m, bare)
@@ -223,16 +222,16 @@ func (c *crowd) run(t *testing.T, m httpguard.Middleware, bare bool) {
 		}
 		t.Cleanup(server.Close)
 		sites[i] = site{t, server}
-		// From here on HTTP/2 has a connection: five hundred handshakes at once
-		// take longer than a server waits for them.
+		// From here on HTTP/2 has a connection: the server would time out during five
+		// hundred simultaneous handshakes.
 		require.Equal(t, i+1, sites[i].do("GET", "/").major)
 	}
 	var back sync.WaitGroup
-	for i, v := range c.visitors {
-		back.Go(func() { v.visit(t.Context(), i, sites[i%2].Client(), sites[i%2].URL) })
+	for i, v := range c.requests {
+		back.Go(func() { v.send(t.Context(), i, sites[i%2].Client(), sites[i%2].URL) })
 	}
 	back.Wait()
-	if !m.DangerouslyWithoutWindow {
+	if !m.DangerouslySkipInFlight {
 		c.nothingIsHeld(t, sites[0])
 	}
 	for _, s := range sites {
@@ -240,7 +239,7 @@ func (c *crowd) run(t *testing.T, m httpguard.Middleware, bare bool) {
 	}
 }
 
-// nothingIsHeld sends one more request to each resource, above all others.
+// nothingIsHeld sends one more request to each resource, with the highest number.
 func (c *crowd) nothingIsHeld(t *testing.T, s site) {
 	t.Helper()
 	for i := range crowdResources {
@@ -249,7 +248,7 @@ func (c *crowd) nothingIsHeld(t *testing.T, s site) {
 	}
 }
 
-// fallen returns the resources on which an older token wrote after a newer.
+// fallen returns the resources on which an older token wrote after a newer one.
 func (c *crowd) fallen() (resources []int) {
 	for i := range c.ledgers {
 		if !slices.IsSorted(c.ledgers[i].numbers) {
@@ -259,24 +258,24 @@ func (c *crowd) fallen() (resources []int) {
 	return resources
 }
 
-func TestAThousandRequestsNeverFall(t *testing.T) {
+func TestAThousandRequestsWriteInOrder(t *testing.T) {
 	t.Parallel()
 	// hazards W1, W8, W12
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 
-	t.Run("without the window they do", func(t *testing.T) {
+	t.Run("without InFlight they do", func(t *testing.T) {
 		t.Parallel()
 		twin := newCrowd(seed)
-		twin.run(t, httpguard.Middleware{Store: &guard.Memory{}, DangerouslyWithoutWindow: true}, false)
+		twin.run(t, httpguard.Middleware{Store: &guard.Memory{}, DangerouslySkipInFlight: true}, false)
 		require.NotEmpty(t, twin.fallen(), "no older token wrote after a newer one")
 	})
 	t.Run("with it they do not, and nothing is left", func(t *testing.T) {
 		t.Parallel()
-		var window httpguard.Window
+		var inFlight httpguard.InFlight
 		c := newCrowd(seed)
-		c.run(t, httpguard.Middleware{Store: &guard.Memory{}, Window: &window, Wait: 5 * time.Minute}, true)
-		require.Eventually(t, func() bool { return httpguard.Entries(&window) == 0 }, time.Minute, time.Millisecond)
+		c.run(t, httpguard.Middleware{Store: &guard.Memory{}, InFlight: &inFlight, WaitTimeout: 5 * time.Minute}, true)
+		require.Eventually(t, func() bool { return httpguard.Queues(&inFlight) == 0 }, time.Minute, time.Millisecond)
 		for _, i := range c.fallen() {
 			t.Errorf("resource %d: %v", i, c.ledgers[i].numbers)
 		}
@@ -284,19 +283,19 @@ func TestAThousandRequestsNeverFall(t *testing.T) {
 	})
 }
 
-// tellsTheTruth compares what clients were told with what was written, and sees
-// that everything happened that was to happen.
+// tellsTheTruth compares the responses with what was written, and requires that every
+// outcome has occurred.
 func (c *crowd) tellsTheTruth(t *testing.T) {
 	t.Helper()
 	happened := map[string]int{}
-	for i, v := range c.visitors {
+	for i, v := range c.requests {
 		switch {
 		case v.err == nil && v.status == http.StatusNoContent:
 			happened["applied"]++
-			require.True(t, v.applied, "visitor %d was told that it has written", i)
+			require.True(t, v.applied, "request %d has a 2xx response", i)
 		case v.err == nil && v.status == http.StatusPreconditionFailed:
 			happened["refused"]++
-			require.False(t, v.applied, "visitor %d was told that nothing was applied", i)
+			require.False(t, v.applied, "request %d has a response that nothing was applied", i)
 		case v.err != nil && v.dies && !errors.Is(v.err, context.Canceled):
 			happened["died"]++
 		case v.err != nil && v.leaves != stays:
@@ -305,11 +304,11 @@ func (c *crowd) tellsTheTruth(t *testing.T) {
 				happened["left and applied"]++
 			}
 		default:
-			t.Errorf("visitor %d: %d %v", i, v.status, v.err)
+			t.Errorf("request %d: %d %v", i, v.status, v.err)
 		}
 	}
 	for _, outcome := range []string{"applied", "refused", "died", "left", "left and applied"} {
-		require.NotZero(t, happened[outcome], "nobody was %s: %v", outcome, happened)
+		require.NotZero(t, happened[outcome], "no request was %s: %v", outcome, happened)
 	}
 	t.Log(happened)
 }

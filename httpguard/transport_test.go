@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -12,11 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/memtoken"
 )
 
-// tripFunc is the end of the line: it sees what a Transport passes on.
+// tripFunc is a RoundTripper that records what a Transport passes on.
 type tripFunc func(*http.Request) (*http.Response, error)
 
 func (f tripFunc) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
@@ -81,7 +83,7 @@ func TestTransportChoosesHosts(t *testing.T) {
 	}
 }
 
-func TestTransportAsksTheURLNotTheHostField(t *testing.T) {
+func TestTransportComparesTheURLNotTheHostField(t *testing.T) {
 	t.Parallel()
 	req := request(t, holding(t.Context()), "http://evil.example/x")
 	req.Host = "api.example"
@@ -123,7 +125,7 @@ func TestTransportAndAFieldThatIsSet(t *testing.T) {
 	}
 }
 
-// closing is a body that knows whether it has been closed.
+// closing is a body that records whether it was closed.
 type closing struct {
 	io.Reader
 	closed bool
@@ -159,7 +161,7 @@ func TestTransportTakesARequestWithoutHeader(t *testing.T) {
 
 func TestTransportDoesNotSendReleasedTokens(t *testing.T) {
 	t.Parallel()
-	locker := token.Locker{Issuer: &memtoken.Issuer{}, Name: "test"}
+	locker := lock.Locker{Issuer: &memtoken.Issuer{}, Name: "test", DangerouslyWithoutClaim: true}
 	lease, err := locker.Acquire(t.Context(), "account/42")
 	require.NoError(t, err)
 	ctx := context.WithoutCancel(lease.Context())
@@ -169,11 +171,71 @@ func TestTransportDoesNotSendReleasedTokens(t *testing.T) {
 	require.NotContains(t, out.Header, httpguard.Header)
 }
 
-func TestTransportHandsItsBasesErrorsOn(t *testing.T) {
+func TestTransportReturnsItsBasesErrors(t *testing.T) {
 	t.Parallel()
 	cut := errors.New("cut off")
 	transport := httpguard.Transport{Base: tripFunc(func(*http.Request) (*http.Response, error) { return nil, cut })}
 	_, err := transport.RoundTrip(request(t, t.Context(), "http://api.example"))
 	require.ErrorIs(t, err, cut)
 	transport.CloseIdleConnections() // which its base cannot
+}
+
+func TestTransportAndAFieldThatIsSetInAnotherCase(t *testing.T) {
+	t.Parallel()
+	const own, low = `7;r="c";h="h"`, "fencing-token"
+	for name, test := range map[string]struct {
+		ctx  context.Context
+		url  string
+		set  http.Header
+		want http.Header
+		err  error
+	}{
+		"the context carries nothing":    {t.Context(), "http://api.example", http.Header{low: {own}}, http.Header{low: {own}}, nil},
+		"the context carries the same":   {holding(t.Context()), "http://api.example", http.Header{low: {both}}, http.Header{low: {both}}, nil},
+		"the context carries others":     {holding(t.Context()), "http://api.example", http.Header{low: {own}}, nil, httpguard.ErrTwoSources},
+		"both ways, one of them differs": {holding(t.Context()), "http://api.example", http.Header{low: {own}, httpguard.Header: {both}}, nil, httpguard.ErrTwoSources},
+		"twice the same":                 {holding(t.Context()), "http://api.example", http.Header{low: {both}, "FENCING-TOKEN": {both}}, nil, httpguard.ErrTwoSources},
+		"the host is not named":          {holding(t.Context()), "http://evil.example", http.Header{low: {own}, "FENCING-TOKEN": {own}, httpguard.Header: {own}, "X-Else": {"1"}}, http.Header{"X-Else": {"1"}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			req := request(t, test.ctx, test.url)
+			req.Header = test.set
+			before := test.set.Clone()
+			out, err := pass(t, req, "api.example")
+			require.ErrorIs(t, err, test.err)
+			require.Equal(t, before, req.Header, "the caller's request is not touched")
+			if test.err == nil {
+				require.Equal(t, test.want, out.Header)
+			}
+		})
+	}
+}
+
+func TestARedirectDoesNotTakeAFieldOfAnotherCaseAlong(t *testing.T) {
+	t.Parallel()
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Header.Get(httpguard.Header))
+	}))
+	t.Cleanup(elsewhere.Close)
+	named := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
+	t.Cleanup(named.Close)
+	u, err := url.Parse(named.URL)
+	require.NoError(t, err)
+
+	send := func(transport http.RoundTripper) string {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, named.URL, strings.NewReader(""))
+		require.NoError(t, err)
+		req.Header["fencing-token"] = []string{both}
+		res, err := (&http.Client{Transport: transport}).Do(req)
+		require.NoError(t, err)
+		got, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		return string(got)
+	}
+	base := &http.Transport{}
+	t.Cleanup(base.CloseIdleConnections)
+	require.Empty(t, send(httpguard.Transport{Base: base, Hosts: []string{u.Host}}))
+	require.Equal(t, both, send(base), "the twin: net/http copies it to wherever it is sent")
 }

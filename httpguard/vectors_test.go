@@ -24,23 +24,23 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/httpguard/signature"
 	"github.com/fencepost/fencepost/token"
-	"github.com/fencepost/fencepost/token/seal"
 )
 
-// vectors is docs/vectors.json; docs/http.md says what its parts mean.
+// vectors is docs/vectors.json; docs/http.md describes its parts.
 type vectors struct {
 	About  string
-	Keys   []seal.Key
+	Keys   []signature.Key
 	Parse  []parseVector
 	Format []formatVector
-	Seal   []sealVector
+	Sign   []signVector
 	Verify []verifyVector
-	Judge  []judgeVector
+	Admit  []admitVector
 }
 
-// A vector's check compares it with what the code does. Its mutants are vectors
-// with another expectation: a check that lets one of them pass compares nothing.
+// A vector's check compares it with the code's result. Its mutants are vectors with
+// another expectation: a check that passes for one of them compares nothing.
 type (
 	tokenVector struct {
 		Resource, Holder, Key string
@@ -57,7 +57,7 @@ type (
 		Name, Malformed, Text string
 		Tokens                []tokenVector
 	}
-	sealVector struct {
+	signVector struct {
 		Name, Key, Input, Text string
 		Token                  tokenVector
 		Until                  int64 `json:",string"`
@@ -69,7 +69,7 @@ type (
 		Now        int64 `json:",string"`
 		Valid      bool
 	}
-	judgeVector struct {
+	admitVector struct {
 		Name, Method     string
 		Resources, Field []string
 		Keys             []string
@@ -80,7 +80,7 @@ type (
 	}
 )
 
-// hexText is bytes that JSON has as hexadecimal text.
+// hexText is bytes that JSON contains as hexadecimal text.
 type hexText string
 
 func (h *hexText) UnmarshalText(text []byte) error {
@@ -95,42 +95,42 @@ func readVectors(t *testing.T) vectors {
 	require.NoError(t, err)
 	var all vectors
 	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields() // what nobody reads, nobody runs
+	dec.DisallowUnknownFields() // an unknown field would be a check that never runs
 	require.NoError(t, dec.Decode(&all))
 	return all
 }
 
 func (v tokenVector) token() token.Token { return tok(v.Resource, v.Number, v.Holder) }
 
-func (v tokenVector) sealed() seal.Sealed {
-	s := seal.Sealed{Token: v.token(), Key: v.Key, Until: v.Until}
-	if len(v.Code) == len(s.Code) { // ours keeps no other
+func (v tokenVector) signed() signature.Signed {
+	s := signature.Signed{Token: v.token(), Key: v.Key, Until: v.Until}
+	if len(v.Code) == len(s.Code) { // Signed holds no other length
 		copy(s.Code[:], v.Code)
 	}
 	return s
 }
 
-func tokensOf(all []tokenVector) (toks []token.Token, sealed []seal.Sealed) {
+func tokensOf(all []tokenVector) (toks []token.Token, signed []signature.Signed) {
 	for _, v := range all {
-		toks, sealed = append(toks, v.token()), append(sealed, v.sealed())
+		toks, signed = append(toks, v.token()), append(signed, v.signed())
 	}
-	return toks, sealed
+	return toks, signed
 }
 
-// ring has the keys of the given ids, in their order.
-func (all vectors) ring(ids []string) (*seal.Ring, error) {
-	var keys []seal.Key
+// keyring returns a keyring with the keys of the given ids, in their order.
+func (all vectors) keyring(ids []string) (*signature.Keyring, error) {
+	var keys []signature.Key
 	for _, id := range ids {
-		i := slices.IndexFunc(all.Keys, func(k seal.Key) bool { return k.ID == id })
+		i := slices.IndexFunc(all.Keys, func(k signature.Key) bool { return k.ID == id })
 		if i < 0 {
 			return nil, fmt.Errorf("no key %s", id)
 		}
 		keys = append(keys, all.Keys[i])
 	}
-	return seal.New(keys...)
+	return signature.New(keys...)
 }
 
-// differ is an error if got is not what was wanted.
+// differ returns an error if got differs from want.
 func differ(what string, want, got any) error {
 	if reflect.DeepEqual(want, got) {
 		return nil
@@ -138,7 +138,7 @@ func differ(what string, want, got any) error {
 	return fmt.Errorf("%s: want %v, got %v", what, want, got)
 }
 
-// broken is nil if err says that rule is broken.
+// broken returns nil if err names the rule.
 func broken(rule string, err error) error {
 	if !errors.Is(err, token.ErrInvalid) || !strings.Contains(err.Error(), rule) {
 		return fmt.Errorf("want malformed: %s, got error %v", rule, err)
@@ -147,13 +147,13 @@ func broken(rule string, err error) error {
 }
 
 func (v parseVector) check() error {
-	sealed, err := httpguard.ParseSealed(v.Field)
+	signed, err := httpguard.ParseSigned(v.Field)
 	toks, plain := httpguard.Parse(v.Field)
 	if v.Malformed != "" {
 		return errors.Join(broken(v.Malformed, err), broken(v.Malformed, plain))
 	}
-	wantToks, wantSealed := tokensOf(v.Tokens)
-	return errors.Join(err, plain, differ("tokens", wantToks, toks), differ("seals", wantSealed, sealed))
+	wantToks, wantSigned := tokensOf(v.Tokens)
+	return errors.Join(err, plain, differ("tokens", wantToks, toks), differ("signatures", wantSigned, signed))
 }
 
 func (v parseVector) mutants() []parseVector {
@@ -164,14 +164,14 @@ func (v parseVector) mutants() []parseVector {
 }
 
 func (v formatVector) check() error {
-	toks, sealed := tokensOf(v.Tokens)
-	text, err := httpguard.FormatSealed(sealed...)
+	toks, signed := tokensOf(v.Tokens)
+	text, err := httpguard.FormatSigned(signed...)
 	if v.Malformed != "" {
 		return errors.Join(broken(v.Malformed, err), differ("text", "", text))
 	}
-	if !slices.ContainsFunc(sealed, func(s seal.Sealed) bool { return s.Key != "" }) {
+	if !slices.ContainsFunc(signed, func(s signature.Signed) bool { return s.Key != "" }) {
 		plain, err := httpguard.Format(toks...)
-		if err := errors.Join(err, differ("text without seals", v.Text, plain)); err != nil {
+		if err := errors.Join(err, differ("text without signatures", v.Text, plain)); err != nil {
 			return err
 		}
 	}
@@ -185,52 +185,52 @@ func (v formatVector) mutants() []formatVector {
 	return []formatVector{rule, text}
 }
 
-// check makes the code as docs/http.md says, without our package first.
-func (v sealVector) check(all vectors) error {
+// check computes the code as docs/http.md describes, first without our package.
+func (v signVector) check(all vectors) error {
 	until, at := "-", time.Time{}
 	if v.Until != 0 {
 		until, at = strconv.FormatInt(v.Until, 10), time.Unix(v.Until, 0)
 	}
 	tok := v.Token.token()
 	input := strings.Join([]string{
-		"fencepost-seal-1", v.Key, strconv.FormatInt(tok.Number, 10), tok.Resource, tok.Holder, until,
+		"fencepost-signature-1", v.Key, strconv.FormatInt(tok.Number, 10), tok.Resource, tok.Holder, until,
 	}, "\n")
-	i := slices.IndexFunc(all.Keys, func(k seal.Key) bool { return k.ID == v.Key })
+	i := slices.IndexFunc(all.Keys, func(k signature.Key) bool { return k.ID == v.Key })
 	code := hmac.New(sha256.New, all.Keys[i].Secret)
 	code.Write([]byte(v.Input))
-	ring, err := all.ring([]string{v.Key})
+	keyring, err := all.keyring([]string{v.Key})
 	if err != nil {
 		return err
 	}
-	sealed, err := ring.Seal(tok, at)
+	signed, err := keyring.Sign(tok, at)
 	if err != nil {
 		return err
 	}
-	text, err := sealed.MarshalText()
+	text, err := signed.MarshalText()
 	return errors.Join(err, differ("input", v.Input, input), differ("code", v.Code, hexText(code.Sum(nil))),
-		differ("our seal", v.Text, string(text)))
+		differ("our signature", v.Text, string(text)))
 }
 
-func (v sealVector) mutants() []sealVector {
+func (v signVector) mutants() []signVector {
 	input, code, text := v, v, v
 	input.Input += "\n"
 	code.Code += "\x00"
 	text.Text += " "
-	return []sealVector{input, code, text}
+	return []signVector{input, code, text}
 }
 
 func (v verifyVector) check(all vectors) error {
 	time.Sleep(time.Until(time.Unix(v.Now, 0))) // in a bubble
-	ring, err := all.ring(v.Keys)
+	keyring, err := all.keyring(v.Keys)
 	if err != nil {
 		return err
 	}
-	var sealed seal.Sealed
-	if err := sealed.UnmarshalText([]byte(v.Text)); err != nil {
+	var signed signature.Signed
+	if err := signed.UnmarshalText([]byte(v.Text)); err != nil {
 		return err
 	}
-	err = ring.Verify(sealed)
-	if err != nil && !errors.Is(err, token.ErrSeal) {
+	err = keyring.Verify(signed)
+	if err != nil && !errors.Is(err, token.ErrBadSignature) {
 		return err
 	}
 	return differ("valid", v.Valid, err == nil)
@@ -264,8 +264,8 @@ func TestVectors(t *testing.T) {
 			}
 		})
 	}
-	for _, v := range all.Seal {
-		t.Run(once("seal", v.Name), func(t *testing.T) {
+	for _, v := range all.Sign {
+		t.Run(once("signature", v.Name), func(t *testing.T) {
 			t.Parallel()
 			require.NoError(t, v.check(all))
 			for _, mutant := range v.mutants() {
@@ -285,7 +285,7 @@ func TestVectors(t *testing.T) {
 	}
 	var board switchboard
 	everyProtocol(t, func() http.Handler { return withRoot(&board) }, func(t *testing.T, s site) {
-		for _, v := range all.Judge {
+		for _, v := range all.Admit {
 			t.Run("judge: "+v.Name, func(t *testing.T) {
 				s := site{t, s.Server}
 				require.NoError(t, v.check(all, &board, s))
@@ -295,12 +295,12 @@ func TestVectors(t *testing.T) {
 			})
 		}
 	})
-	for _, v := range all.Judge {
+	for _, v := range all.Admit {
 		once("judge", v.Name)
 	}
 }
 
-// switchboard has a handler for every path that was asked for.
+// switchboard has a handler for every requested path.
 type switchboard struct {
 	paths    sync.Map
 	assigned atomic.Int64
@@ -318,24 +318,24 @@ func (b *switchboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (v judgeVector) check(all vectors, board *switchboard, s site) error {
+func (v admitVector) check(all vectors, board *switchboard, s site) error {
 	var marks guard.Memory
 	for _, mark := range v.Marks {
 		if err := marks.Admit(s.t.Context(), mark.token()); err != nil {
 			return err
 		}
 	}
-	m := httpguard.Middleware{Store: &marks, Window: new(httpguard.Window)}
+	m := httpguard.Middleware{Store: &marks, InFlight: new(httpguard.InFlight)}
 	m.Resources = func(*http.Request) ([]string, error) { return v.Resources, nil }
 	if v.Store == "down" {
 		m.Store = storeDown("down in a vector")
 	}
 	if v.Keys != nil {
-		ring, err := all.ring(v.Keys)
+		keyring, err := all.keyring(v.Keys)
 		if err != nil {
 			return err
 		}
-		m.Seals = ring
+		m.Keyring = keyring
 	}
 	var ran atomic.Bool
 	path := board.assign(m.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -347,8 +347,8 @@ func (v judgeVector) check(all vectors, board *switchboard, s site) error {
 		differ("the handler ran", v.Status == http.StatusNoContent || v.Write != "", ran.Load()))
 }
 
-// write is a guarded write of the handler that comes to what v says.
-func (v judgeVector) write(w http.ResponseWriter, r *http.Request) {
+// write is the handler's guarded write, with the outcome that v gives.
+func (v admitVector) write(w http.ResponseWriter, r *http.Request) {
 	switch v.Write {
 	case "":
 		w.WriteHeader(http.StatusNoContent)
@@ -365,7 +365,7 @@ func (v judgeVector) write(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (v judgeVector) answered(t *testing.T, got reply) error {
+func (v admitVector) answered(t *testing.T, got reply) error {
 	if got.status != v.Status {
 		return fmt.Errorf("want status %d, got %d %s", v.Status, got.status, got.body)
 	}
@@ -377,15 +377,15 @@ func (v judgeVector) answered(t *testing.T, got reply) error {
 	switch {
 	case v.Status == http.StatusNoContent:
 		return errors.Join(err, differ("type", v.Type, ""))
-	case v.Method == http.MethodHead: // has no body: the status must do
+	case v.Method == http.MethodHead: // has no body: only the status is compared
 		return errors.Join(err, differ("Content-Type", "application/problem+json", got.header.Get("Content-Type")),
 			differ("Cache-Control", "no-store", got.header.Get("Cache-Control")))
 	}
 	return errors.Join(err, differ("type", v.Type, got.problem(t)["type"]))
 }
 
-// raised compares the marks of all resources that are spoken of.
-func (v judgeVector) raised(marks *guard.Memory) error {
+// raised compares the marks of all resources in the vector.
+func (v admitVector) raised(marks *guard.Memory) error {
 	want := map[string]guard.Mark{"one more": {}}
 	for _, resource := range v.Resources {
 		want[resource] = guard.Mark{}
@@ -405,11 +405,11 @@ func (v judgeVector) raised(marks *guard.Memory) error {
 	return errors.Join(errs...)
 }
 
-func (v judgeVector) mutants() []judgeVector {
+func (v admitVector) mutants() []admitVector {
 	status, after := v, v
 	status.Status++
 	after.After = append(slices.Clone(v.After), tokenVector{Resource: "one more", Number: 1, Holder: "a"})
-	all := []judgeVector{status, after}
+	all := []admitVector{status, after}
 	if v.Method != http.MethodHead {
 		typ := v
 		typ.Type += "?"

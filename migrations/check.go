@@ -3,46 +3,61 @@ package migrations
 import (
 	"context"
 	"database/sql"
+	_ "embed" // the queries
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/fencepost/fencepost/internal/engine"
 )
 
-// CheckError says what is wrong with a database. It is the only kind of error
-// that [Set.Check] returns where the database has answered.
+var (
+	//go:embed check_schema.sql
+	checkSchemaSQL string
+	//go:embed check_postgres.sql
+	checkPostgresSQL string
+)
+
+// CheckError lists the defects of a database. [Set.Check] returns it if the database has
+// answered its queries.
 type CheckError struct {
-	// Findings are sentences, each with its cure at the end, mostly as SQL. There
-	// is at least one.
+	// Findings are sentences, each with its remedy at the end, mostly as SQL. There is at
+	// least one.
 	Findings []string
 }
 
 // Error returns the findings on one line.
 func (e *CheckError) Error() string { return "migrations: " + strings.Join(e.Findings, "; ") }
 
-// Check returns nil when the schema "fencepost" of a PostgreSQL database is fit
-// for this library. It is [Set.Check] of the zero Set.
-func Check(ctx context.Context, db *sql.DB) error { return Set{}.Check(ctx, db) }
-
-// Check is for a program's start: it returns nil when the database has what
-// this library needs, as the library needs it, and a [*CheckError] when it has
-// not. Any other error means that the database could not be asked.
+// Check returns nil if the database has what this library needs, and a [*CheckError] if
+// it does not. Call it when a program starts. Any other error means that the database did
+// not answer.
 //
-// On PostgreSQL it finds a schema that is not there, or older than this library;
-// tables and functions that were dropped; a table or sequence that is UNLOGGED;
-// a sequence with CACHE, CYCLE, or another INCREMENT or MAXVALUE; rights that
-// this role lacks; and rights that it was granted and must not have, as that to
-// update marks by itself. (A role that owns the tables has all rights, as in
-// development, and passes.) It asks the catalogs and the function version(), or
-// where that is missing the version table of whoever may read it, in
-// at most three statements that lock and write nothing. So the application's own
-// role can run it, which has USAGE on the schema and nothing else, also on a
-// standby, and behind a pooler in the query modes that the pooler supports.
+// On PostgreSQL it reports
 //
-// On SQLite and MySQL it finds tables that are not there, or not InnoDB's, and
-// where [Set.Up] applied the migrations and this role may read so, those that are
-// missing.
+//   - an engine that is not known to fence, and then nothing else;
+//   - a schema that does not exist, or is older than this library;
+//   - tables and functions that were dropped;
+//   - a table or sequence that is UNLOGGED;
+//   - a sequence with CACHE, CYCLE, or another INCREMENT or MAXVALUE;
+//   - rights that this role lacks;
+//   - rights that this role was granted and must not have, for example to update marks
+//     directly. A role that owns the tables has all rights, as in development, and
+//     passes.
 //
-// A database that is newer than the library is fine: old programs run beside
-// new ones while a deployment goes on.
+// It reads the catalogs and calls the function version(). If that is missing, it reads
+// the version table if the role may. It runs at most four statements, which lock and
+// write nothing. So the application's own role, which has only USAGE on the schema, can
+// run it, also on a standby, and behind a pooler in the query modes that the pooler
+// supports.
+//
+// On SQLite and MySQL it reports tables that do not exist or are not InnoDB's, and
+// missing migrations if [Set.Up] applied the others and this role may read the
+// version table. On MySQL it reports an engine that is not known to fence, and rights
+// that this account lacks.
+//
+// A database that is newer than the library passes, since old and new programs run side
+// by side during a deployment.
 func (s Set) Check(ctx context.Context, db *sql.DB) error {
 	name, table, err := s.parts()
 	if err != nil {
@@ -55,10 +70,14 @@ func (s Set) Check(ctx context.Context, db *sql.DB) error {
 	case SQLite:
 		findings, err = checkSQLite(ctx, db, s, table)
 	default:
-		findings, err = checkPostgres(ctx, db, name, s.newest())
+		if err = s.probePostgres(ctx, db); err == nil {
+			findings, err = checkPostgres(ctx, db, name, s.newest())
+		} else if errors.As(err, new(*engine.Error)) {
+			findings, err = []string{err.Error()}, nil // its catalogs prove nothing
+		}
 	}
 	if err != nil {
-		return fmt.Errorf("migrations: %s: %w", s.Dialect, err)
+		return s.failed(ctx, db, err)
 	}
 	if len(findings) > 0 {
 		return &CheckError{Findings: findings}
@@ -66,8 +85,8 @@ func (s Set) Check(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// older is the finding that a database is behind this library, by how much
-// only where version is not below 0.
+// older returns the finding that a database is older than this library. A version below 0
+// is unknown.
 func older(what string, version, newest int64) string {
 	at := fmt.Sprintf("at version %d", version)
 	if version < 0 {
@@ -77,8 +96,169 @@ func older(what string, version, newest int64) string {
 		"or whatever applied the others", what, at, newest)
 }
 
-// lost is the finding that a table is not there.
+// lost returns the finding that a table does not exist.
 func lost(table string) string {
-	return "table " + table + " is not there: restore it from a backup; a new one, as fencepost migrate print makes it, " +
-		"has forgotten what was refused"
+	return "table " + table + " is not there: restore it from a backup; a new table, from fencepost migrate print, is empty, " +
+		"so stale tokens are admitted"
+}
+
+// checkPostgres calls version() only if this role may: otherwise the driver's error would
+// replace the findings.
+func checkPostgres(ctx context.Context, db *sql.DB, name schema, newest int64) ([]string, error) {
+	var there, usable, versioned, callable, readable bool
+	var role string
+	row := db.QueryRowContext(ctx, name.put(checkSchemaSQL))
+	if err := row.Scan(&there, &usable, &versioned, &callable, &readable, &role); err != nil {
+		return nil, err
+	}
+	what := "schema " + name.ident()
+	switch {
+	case !there:
+		return []string{what + " is not there: apply the migrations, with fencepost migrate up"}, nil
+	case !usable:
+		return []string{fmt.Sprintf("role %s may not use %s: GRANT USAGE ON SCHEMA %s TO %s", role, what, name.ident(), role)}, nil
+	}
+	says := ""
+	switch {
+	case versioned && callable:
+		says = "SELECT " + name.ident() + ".version()"
+	case !versioned && readable: // the last file is not applied, or was reverted first
+		says = "SELECT coalesce(max(version_id), 0) FROM " + name.ident() + "." + versionTable + " WHERE is_applied"
+	}
+	version := int64(-1)
+	if says != "" {
+		if err := db.QueryRowContext(ctx, says).Scan(&version); err != nil {
+			return nil, err
+		}
+	}
+	complete := version >= newest || versioned && !callable
+	findings, err := findingsOf(ctx, db, name, complete)
+	if !complete {
+		findings = append([]string{older(what, version, newest)}, findings...)
+	}
+	return findings, err
+}
+
+// findingsOf omits missing objects if the schema is not complete: its version explains
+// them.
+func findingsOf(ctx context.Context, db *sql.DB, name schema, complete bool) ([]string, error) {
+	rows, err := db.QueryContext(ctx, name.put(checkPostgresSQL))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var findings []string
+	for rows.Next() {
+		var missing bool
+		var finding string
+		if err := rows.Scan(&missing, &finding); err != nil {
+			return nil, err
+		}
+		if complete || !missing {
+			findings = append(findings, finding)
+		}
+	}
+	return findings, rows.Err()
+}
+
+func checkMySQL(ctx context.Context, db *sql.DB, s Set) ([]string, error) {
+	var unfenced *engine.Error
+	if err := s.probeMySQL(ctx, db); errors.As(err, &unfenced) {
+		return []string{unfenced.Engine + " is not known to fence: " + unfenced.Reason}, nil
+	} else if err != nil {
+		return nil, err
+	}
+	// First, because information_schema hides tables on which the account has no right.
+	findings, err := mysqlDenied(ctx, db)
+	if err != nil || len(findings) > 0 {
+		return findings, err
+	}
+	findings, err = s.behind(ctx, db)
+	if err != nil || len(findings) > 0 {
+		return findings, err
+	}
+	for _, name := range []string{"fencepost_marks", "fencepost_floor"} {
+		var engine string
+		err := db.QueryRowContext(ctx, "SELECT coalesce(engine, '') FROM information_schema.tables "+
+			"WHERE table_schema = DATABASE() AND table_name = ?", name).Scan(&engine)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			findings = append(findings, lost(name))
+		case err != nil:
+			return nil, err
+		case !strings.EqualFold(engine, "InnoDB"):
+			findings = append(findings, "table "+name+" has no transactions, so stale tokens are admitted: "+
+				"ALTER TABLE "+name+" ENGINE = InnoDB")
+		}
+	}
+	return findings, nil
+}
+
+// mysqlDenied is the finding that the account lacks rights that a guard needs. EXPLAIN of a
+// statement needs the statement's rights, and takes no locks.
+func mysqlDenied(ctx context.Context, db *sql.DB) ([]string, error) {
+	for _, statement := range []string{
+		"EXPLAIN INSERT INTO fencepost_marks (resource, number, holder) VALUES ('', 1, '') ON DUPLICATE KEY UPDATE number = number",
+		"EXPLAIN SELECT number, holder FROM fencepost_marks WHERE resource = ''",
+		"EXPLAIN SELECT number FROM fencepost_floor",
+	} {
+		if !engine.MySQLDenied(explain(ctx, db, statement)) { // without the tables, behind has the finding
+			continue
+		}
+		grants, err := engine.MySQLGrants(ctx, db, engine.MySQLRights...)
+		if err != nil {
+			return nil, err
+		}
+		return []string{"this account lacks rights on fencepost_marks or fencepost_floor: " + grants}, nil
+	}
+	return nil, nil
+}
+
+// explain runs an EXPLAIN and drops its rows.
+func explain(ctx context.Context, db *sql.DB, statement string) error {
+	rows, err := db.QueryContext(ctx, statement)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() { // nothing is read
+	}
+	return rows.Err()
+}
+
+func checkSQLite(ctx context.Context, db *sql.DB, s Set, table versions) ([]string, error) {
+	findings, err := s.behind(ctx, db)
+	if err != nil || len(findings) > 0 {
+		return findings, err
+	}
+	for _, name := range []string{"fencepost_marks", "fencepost_floor"} {
+		exists, err := table.named(name).TableExists(ctx, db)
+		if err != nil {
+			return nil, err
+		}
+		if !exists {
+			findings = append(findings, lost(name))
+		}
+	}
+	return findings, nil
+}
+
+// behind returns the finding that the version table lacks a version of the set. It
+// returns none if the table has them all, or if the marks exist without a version table.
+func (s Set) behind(ctx context.Context, db *sql.DB) ([]string, error) {
+	status, err := s.Status(ctx, db)
+	if errors.Is(err, ErrUnversioned) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var version int64
+	for _, m := range status {
+		if m.AppliedAt.IsZero() {
+			return []string{older("the database", version, s.newest())}, nil
+		}
+		version = m.Version
+	}
+	return nil, nil
 }

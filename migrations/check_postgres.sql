@@ -1,17 +1,18 @@
--- What is wrong in the schema "fencepost", one sentence a row with its cure, and whether something is missing, as it is
--- wherever the schema is older than the program. It reads catalogs only, so that it works for a role that has nothing but
--- USAGE.
+-- Returns one row for each defect of the schema "fencepost": a sentence with its remedy, and whether an object is missing,
+-- which is expected if the schema is older than the program. It reads only catalogs, so a role with USAGE alone can run it.
 WITH space AS (
   SELECT oid, pg_catalog.quote_ident(nspname) AS name FROM pg_catalog.pg_namespace WHERE nspname = 'fencepost'
-), called (signature) AS (  -- with the application's role, by the library or by a function that runs as its caller
+), called (signature) AS (  -- called with the application's role: by the library, or by a function that runs as its caller
   VALUES ('acquire(text, text, interval)'), ('admit(text, bigint, text, integer)'),
-         ('advisory_acquire(text, text, integer, integer)'), ('advisory_draw(text, text, integer)'), ('advisory_queue(text, text, integer, integer)'),
-         ('advisory_raise(text, bigint)'), ('advisory_release(text, text)'), ('advisory_renew(text, text, integer)'),
-         ('advisory_wait(text, text, integer)'), ('ask(text, text, interval, boolean, bigint, bigint, interval)'),
-         ('check_row(regtype, text, text, bigint, text, bigint, text)'), ('evict(text, bigint)'), ('leave(text, text)'), ('lock_key(text)'),
-         ('mark_number(text)'), ('mint(text, text, integer)'), ('observe(text, bigint, text, integer)'),
-         ('raise(text, bigint)'), ('refusing(text, bigint, text)'), ('release(text, text)'), ('renew(text, text, interval)'),
-         ('renew_all(text[], text[], bigint[])'), ('version()')
+         ('advisory_acquire(text, text, integer, integer)'), ('advisory_draw(text, text, integer)'),
+         ('advisory_prepare(text, text, integer, integer)'), ('advisory_recover(text, bigint)'),
+         ('advisory_release(text, text)'), ('advisory_renew(text, text, integer)'), ('advisory_wait(text, text, integer)'),
+         ('check_row(regtype, text, text, bigint, text, bigint, text)'), ('evict(text, bigint)'),
+         ('leave_queue(text, text)'), ('lock_key(text)'), ('mark_number(text)'), ('mint(text, text, integer)'),
+         ('recover(text, bigint)'), ('refusing_mark(text, bigint, text)'), ('release(text, text)'),
+         ('renew(text, text, interval)'), ('renew_all(text[], text[], bigint[])'),
+         ('report_only(text, bigint, text, integer)'),
+         ('try_acquire(text, text, interval, boolean, bigint, bigint, interval)'), ('version()')
 ), functions AS (
   SELECT space.name || '.' || signature AS name, p.oid
     FROM space CROSS JOIN called
@@ -33,7 +34,7 @@ WITH space AS (
 ), sequences AS (
   SELECT * FROM relations r JOIN pg_catalog.pg_sequence s ON s.seqrelid = r.oid
 ), findings (part, missing, finding) AS (
-  SELECT 1, true, what || ' is not there: restore it from a backup; a new one, as fencepost migrate print makes it, has forgotten what was refused'
+  SELECT 1, true, what || ' is not there: restore it from a backup; a new one, from fencepost migrate print, is empty, so stale tokens are admitted'
     FROM relations WHERE oid IS NULL
   UNION ALL
   SELECT 2, false, what || ' is UNLOGGED, so a crash empties it: ' || alter || ' SET LOGGED'
@@ -42,7 +43,7 @@ WITH space AS (
   SELECT 3, false, what || ' has CACHE ' || seqcache || ', so each session draws from a block of its own, and numbers fall: ' || alter || ' CACHE 1'
     FROM sequences WHERE seqcache <> 1
   UNION ALL
-  SELECT 3, false, what || ' has CYCLE, so it begins again: ' || alter || ' NO CYCLE'
+  SELECT 3, false, what || ' has CYCLE, so its numbers start again: ' || alter || ' NO CYCLE'
     FROM sequences WHERE seqcycle
   UNION ALL
   SELECT 3, false, what || ' has INCREMENT ' || seqincrement || ': ' || alter || ' INCREMENT 1'
@@ -51,16 +52,16 @@ WITH space AS (
   SELECT 3, false, what || ' has MAXVALUE ' || seqmax || ', and numbers have fifteen digits: ' || alter || ' MAXVALUE 999999999999999'
     FROM sequences WHERE seqmax <> 999999999999999
   UNION ALL
-  SELECT 4, true, 'function ' || name || ' is not there: make it again, as fencepost migrate print does'
+  SELECT 4, true, 'function ' || name || ' is not there: create it again, from fencepost migrate print'
     FROM functions WHERE oid IS NULL
   UNION ALL
   SELECT 4, false, pg_catalog.format('role %I may not execute function %s: GRANT EXECUTE ON FUNCTION %s TO %I', current_user, name, name, current_user)
     FROM functions WHERE NOT pg_catalog.has_function_privilege(oid, 'EXECUTE')
-  UNION ALL  -- as a restore without privileges leaves it
-  SELECT 5, false, 'everybody may execute function ' || name || ', which is not for writers: REVOKE EXECUTE ON FUNCTION ' || name || ' FROM PUBLIC'
+  UNION ALL  -- the state after a restore without privileges
+  SELECT 5, false, 'PUBLIC may execute function ' || name || ', which is not for writers: REVOKE EXECUTE ON FUNCTION ' || name || ' FROM PUBLIC'
     FROM reserved
-  UNION ALL  -- an owner may too, as everybody is in development: that is no grant
-  SELECT 6, false, pg_catalog.format('role %I was granted the right to change %s past the functions: REVOKE ALL ON %s FROM %I, PUBLIC', current_user, what, name, current_user)
+  UNION ALL  -- an owner has the right without a grant, as in development
+  SELECT 6, false, pg_catalog.format('role %I was granted the right to change %s without the functions: REVOKE ALL ON %s FROM %I, PUBLIC', current_user, what, name, current_user)
     FROM relations WHERE pg_catalog.has_table_privilege(oid, 'INSERT, UPDATE, DELETE, TRUNCATE') AND NOT pg_catalog.pg_has_role(relowner, 'USAGE')
 )
 SELECT missing, finding FROM findings ORDER BY part, finding

@@ -1,5 +1,6 @@
--- One row: whether the schema "fencepost" is there, whether this role may use it, whether it has version() and this role
--- may execute that, whether it may read Up's version table, and the role's name. It reads catalogs only.
+-- Returns one row: whether the schema "fencepost" exists, whether this role may use it,
+-- whether it has version(), whether this role may execute that, whether it may read Up's
+-- version table, and the role's name. It reads catalogs only.
 SELECT n.oid IS NOT NULL,
        coalesce(pg_catalog.has_schema_privilege(n.oid, 'USAGE'), false),
        v.oid IS NOT NULL,

@@ -2,17 +2,27 @@ package migrations_test
 
 import (
 	"database/sql"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost/fencepost/internal/test/pgtest"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/migrations"
 )
 
-// checked returns what Check finds, with "fence." for the schema and "role" for
-// the role.
+// checked returns the findings of Check, with "fence." in place of the schema and "role"
+// in place of the role.
 func checked(t *testing.T, f fence, db *sql.DB) []string {
 	t.Helper()
 	err := migrations.Set{Schema: f.schema}.Check(t.Context(), db)
@@ -31,8 +41,7 @@ func checked(t *testing.T, f fence, db *sql.DB) []string {
 	return findings
 }
 
-// application opens the fence's server as a role that has USAGE and nothing
-// else.
+// application connects to the fence's server as a role that has only USAGE.
 func application(t *testing.T, f fence) *sql.DB {
 	t.Helper()
 	asRole(t, f, "GRANT USAGE ON SCHEMA "+f.schema)
@@ -41,9 +50,11 @@ func application(t *testing.T, f fence) *sql.DB {
 
 func TestCheckFinds(t *testing.T) {
 	t.Parallel()
+	f := newFence(t)
+	db := application(t, f)
 	for change, finding := range map[string]string{
 		"ALTER SEQUENCE fence.numbers CACHE 20":                         "sequence fence.numbers has CACHE 20, so each session draws from a block of its own, and numbers fall: ALTER SEQUENCE fence.numbers CACHE 1",
-		"ALTER SEQUENCE fence.numbers CYCLE":                            "sequence fence.numbers has CYCLE, so it begins again: ALTER SEQUENCE fence.numbers NO CYCLE",
+		"ALTER SEQUENCE fence.numbers CYCLE":                            "sequence fence.numbers has CYCLE, so its numbers start again: ALTER SEQUENCE fence.numbers NO CYCLE",
 		"ALTER SEQUENCE fence.numbers INCREMENT 2":                      "sequence fence.numbers has INCREMENT 2: ALTER SEQUENCE fence.numbers INCREMENT 1",
 		"ALTER SEQUENCE fence.numbers MAXVALUE 99":                      "sequence fence.numbers has MAXVALUE 99, and numbers have fifteen digits: ALTER SEQUENCE fence.numbers MAXVALUE 999999999999999",
 		"ALTER SEQUENCE fence.numbers SET UNLOGGED":                     "sequence fence.numbers is UNLOGGED, so a crash empties it: ALTER SEQUENCE fence.numbers SET LOGGED",
@@ -52,14 +63,16 @@ func TestCheckFinds(t *testing.T) {
 		"ALTER TABLE fence.leases SET UNLOGGED":                         "table fence.leases is UNLOGGED, so a crash empties it: ALTER TABLE fence.leases SET LOGGED",
 		"REVOKE EXECUTE ON FUNCTION fence.version() FROM PUBLIC":        "role role may not execute function fence.version(): GRANT EXECUTE ON FUNCTION fence.version() TO role",
 		"REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA %s FROM PUBLIC":      "role role may not execute function fence.admit(text, bigint, text, integer): GRANT EXECUTE ON FUNCTION fence.admit(text, bigint, text, integer) TO role",
-		"GRANT EXECUTE ON FUNCTION fence.reset(text, bigint) TO PUBLIC": "everybody may execute function fence.reset(text, bigint), which is not for writers: REVOKE EXECUTE ON FUNCTION fence.reset(text, bigint) FROM PUBLIC",
-		"GRANT UPDATE ON fence.marks TO PUBLIC":                         "role role was granted the right to change table fence.marks past the functions: REVOKE ALL ON fence.marks FROM role, PUBLIC",
-		"GRANT UPDATE ON fence.numbers TO PUBLIC":                       "role role was granted the right to change sequence fence.numbers past the functions: REVOKE ALL ON fence.numbers FROM role, PUBLIC",
+		"GRANT EXECUTE ON FUNCTION fence.reset(text, bigint) TO PUBLIC": "PUBLIC may execute function fence.reset(text, bigint), which is not for writers: REVOKE EXECUTE ON FUNCTION fence.reset(text, bigint) FROM PUBLIC",
+		"GRANT UPDATE ON fence.marks TO PUBLIC":                         "role role was granted the right to change table fence.marks without the functions: REVOKE ALL ON fence.marks FROM role, PUBLIC",
+		"GRANT UPDATE ON fence.numbers TO PUBLIC":                       "role role was granted the right to change sequence fence.numbers without the functions: REVOKE ALL ON fence.numbers FROM role, PUBLIC",
 	} {
 		t.Run(change, func(t *testing.T) {
-			t.Parallel()
-			f := newFence(t)
-			db := application(t, f)
+			f, db := f, db
+			if strings.Contains(change, "ALL FUNCTIONS") { // one remedy is not enough
+				f = newFence(t)
+				db = application(t, f)
+			}
 			require.Empty(t, checked(t, f, db))
 			require.NoError(t, f.exec(t.Context(), f, strings.ReplaceAll(change, "%s", f.schema)))
 			findings := checked(t, f, db)
@@ -119,4 +132,239 @@ func TestCheckFindsTheCacheThatMakesNumbersFall(t *testing.T) {
 	require.NoError(t, f.exec(t.Context(), f, "ALTER SEQUENCE fence.numbers CACHE 20"))
 	require.Equal(t, []int64{4, 24, 5}, draw(), "the twin: numbers fall")
 	require.Len(t, checked(t, f, db), 1)
+}
+
+// After a crash without marks, stale tokens would be admitted. Check reports that before.
+func TestCheckFindsMarksThatACrashForgets(t *testing.T) {
+	t.Parallel()
+	spare := testenv.SparePostgres(t)
+	ctx, connect := t.Context(), func() *sql.DB {
+		db, err := sql.Open("pgx", spare.URL())
+		require.NoError(t, err)
+		return opened(t, db)
+	}
+	db := connect()
+	require.NoError(t, migrations.Set{}.Up(ctx, db))
+	crash := func(resource string) error {
+		must(t, db, "SELECT fencepost.admit($1, 6, 'b')", resource)
+		spare.Crash()
+		db = connect()
+		_, err := db.ExecContext(ctx, "SELECT fencepost.admit($1, 5, 'a')", resource)
+		return err
+	}
+	require.NoError(t, migrations.Set{}.Check(ctx, db))
+	require.Equal(t, "ZF001", code(crash("account/42")))
+
+	must(t, db, "ALTER TABLE fencepost.marks SET UNLOGGED")
+	require.ErrorContains(t, migrations.Set{}.Check(ctx, db), "table fencepost.marks is UNLOGGED")
+	require.NoError(t, crash("account/43"), "the twin: the stale is admitted")
+}
+
+// called are the functions that the library calls, and those that they call with the
+// caller's rights.
+func called(t *testing.T) []string {
+	t.Helper()
+	names := []string{"lock_key", "mark_number", "refusing_mark", "version"}
+	for _, pattern := range []string{"../sqlguard/*.sql", "../sqlguard/stdsql/*.sql", "../sqlguard/stdsql/*.go", "../token/pgtoken/*.sql", "../contrib/pgadvisory/*.sql"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			for _, call := range regexp.MustCompile(`(?:"fencepost"|\{schema\})\.([a-z_]+)\(`).FindAllStringSubmatch(string(text), -1) {
+				names = append(names, call[1])
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func TestCheckMissesNoFunction(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	db := application(t, f)
+	names := called(t)
+	require.Subset(t, names, []string{"admit", "try_acquire"})
+	for _, name := range names {
+		require.NoError(t, f.exec(t.Context(), f, "ALTER FUNCTION fence."+name+" RENAME TO gone"))
+		findings := checked(t, f, db)
+		require.Len(t, findings, 1, name)
+		if name != "version" { // without it the schema looks older
+			require.Contains(t, findings[0], "function fence."+name+"(")
+			require.Contains(t, findings[0], ") is not there: create it again, from fencepost migrate print")
+		}
+		require.NoError(t, f.exec(t.Context(), f, "ALTER FUNCTION fence.gone RENAME TO "+name))
+	}
+	require.Empty(t, checked(t, f, db))
+}
+
+// Functions that run as the owner and are not for writers must not be executable by them.
+func TestCheckKnowsWhatIsReserved(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	db := application(t, f)
+	reserved := strings.Fields(one[string](t, db, `SELECT string_agg(proname, ' ') FROM pg_proc
+		WHERE pronamespace = $1::text::regnamespace AND prosecdef AND NOT proname = ANY ($2)`, f.schema, called(t)))
+	require.NotEmpty(t, reserved)
+	require.NoError(t, f.exec(t.Context(), f, "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA "+f.schema+" TO PUBLIC"))
+	findings := checked(t, f, db)
+	require.Len(t, findings, len(reserved))
+	for _, name := range reserved {
+		require.Contains(t, strings.Join(findings, "\n"), "PUBLIC may execute function fence."+name+"(")
+	}
+}
+
+func TestCheckOfTables(t *testing.T) {
+	t.Parallel()
+	sqlite, _ := newSQLite(t)
+	mysql, _ := newMySQL(t)
+	for name, c := range map[string]struct {
+		set migrations.Set
+		db  *sql.DB
+	}{
+		"on SQLite":  {migrations.Set{Dialect: migrations.SQLite}, sqlite},
+		"on MariaDB": {onMySQL, mysql},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, exec := t.Context(), func(text string) {
+				t.Helper()
+				must(t, c.db, text)
+			}
+			require.ErrorContains(t, c.set.Check(ctx, c.db), "the database is at version 0, and this program needs ")
+			require.NoError(t, c.set.Up(ctx, c.db))
+			require.NoError(t, c.set.Check(ctx, c.db))
+			exec("INSERT INTO fencepost_migrations (version_id, is_applied) VALUES (99, 1)")
+			require.NoError(t, c.set.Check(ctx, c.db), "old programs run beside new ones")
+			for _, table := range []string{"fencepost_marks", "fencepost_floor"} {
+				exec("ALTER TABLE " + table + " RENAME TO gone")
+				require.ErrorContains(t, c.set.Check(ctx, c.db), "migrations: table "+table+" is not there: restore it from a backup")
+				exec("ALTER TABLE gone RENAME TO " + table)
+			}
+			require.NoError(t, c.set.Check(ctx, c.db))
+			exec("DELETE FROM fencepost_migrations WHERE version_id = 1")
+			require.ErrorContains(t, c.set.Check(ctx, c.db), "the database is at version 0, and this program needs ")
+		})
+	}
+}
+
+// newest returns the version of a complete database.
+func newest(t *testing.T, set migrations.Set) int {
+	t.Helper()
+	files, err := set.FS()
+	require.NoError(t, err)
+	names, err := fs.Glob(files, "*.sql")
+	require.NoError(t, err)
+	number, _, _ := strings.Cut(names[len(names)-1], "_")
+	version, err := strconv.Atoi(number)
+	require.NoError(t, err)
+	return version
+}
+
+// The function version() returns the number of the folder's last file.
+func TestVersionIsTheNewestFile(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	require.Equal(t, newest(t, migrations.Set{}), get[int](t, f, f, "SELECT fence.version()"))
+	require.Equal(t, newest(t, migrations.Set{}), applied(t, migrations.Set{})-1, "no number is left out")
+}
+
+func TestCheckOfTheVersion(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	db, ours := application(t, f), newest(t, migrations.Set{})
+	behind := func(version int) string {
+		return fmt.Sprintf(`schema "%s" is at version %d, and this program needs %d: apply the migrations, `+
+			`with fencepost migrate up or whatever applied the others`, f.schema, version, ours)
+	}
+	become := func(version int) {
+		require.NoError(t, f.exec(t.Context(), f, fmt.Sprintf(
+			"CREATE OR REPLACE FUNCTION fence.version() RETURNS integer LANGUAGE sql STABLE AS 'SELECT %d'", version)))
+	}
+	become(ours + 1)
+	require.Empty(t, checked(t, f, db), "old programs run beside new ones")
+	become(ours - 1)
+	require.Equal(t, []string{behind(ours - 1)}, checked(t, f, db))
+	require.NoError(t, f.exec(t.Context(), f, "DROP FUNCTION fence.release"))
+	require.Equal(t, []string{behind(ours - 1)}, checked(t, f, db), "what is missing is the version's fault")
+	require.NoError(t, f.exec(t.Context(), f, "ALTER SEQUENCE fence.numbers CACHE 2"))
+	require.Len(t, checked(t, f, db), 2, "what is wrong is not")
+	require.NoError(t, f.exec(t.Context(), f, "DROP FUNCTION fence.version"))
+	unknown := strings.Replace(behind(0), "at version 0", "older, without a function version()", 1)
+	require.Equal(t, unknown, checked(t, f, db)[0], "this role may not read the version table")
+	require.NoError(t, f.exec(t.Context(), f, "DELETE FROM fence.fencepost_migrations WHERE version_id > 5"))
+	require.Equal(t, behind(5), checked(t, f, sqlDB(t, f))[0], "its owner may")
+}
+
+func TestCheckOfTheSchema(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	asRole(t, f, "")
+	db := sqlDB(t, f, f.named("SET ROLE fence.role"))
+	require.Equal(t, []string{fmt.Sprintf(`role role may not use schema "%s": GRANT USAGE ON SCHEMA "%s" TO role`, f.schema, f.schema)},
+		checked(t, f, db))
+	none := fence{f.Pool, f.schema + "_none"}
+	require.Equal(t, []string{fmt.Sprintf(`schema "%s" is not there: apply the migrations, with fencepost migrate up`, none.schema)},
+		checked(t, none, db))
+}
+
+func TestCheckOfSchemasOfAnyName(t *testing.T) {
+	t.Parallel()
+	host := newFence(t)
+	db := sqlDB(t, host)
+	for _, name := range []string{`we"ird; check`, `o'check`, `back\slash check`, `Größe check`, `$fencepost$ check`} {
+		set := migrations.Set{Schema: name}
+		quoted := pgx.Identifier{name}.Sanitize()
+		host.atEnd(t, "DROP SCHEMA IF EXISTS "+quoted+" CASCADE")
+		require.ErrorContains(t, set.Check(t.Context(), db), "schema "+quoted+" is not there")
+		script, err := set.SQL()
+		require.NoError(t, err)
+		must(t, db, script)
+		require.NoError(t, set.Check(t.Context(), db))
+		must(t, db, "ALTER SEQUENCE "+quoted+".numbers CYCLE")
+		require.ErrorContains(t, set.Check(t.Context(), db), "ALTER SEQUENCE "+quoted+".numbers NO CYCLE")
+	}
+}
+
+// Check only reads, so it works on a standby.
+func TestCheckOnlyReads(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	require.Empty(t, checked(t, f, sqlDB(t, f, "SET default_transaction_read_only = on")))
+}
+
+func TestCheckThatCannotAsk(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	db := sqlDB(t, f)
+	require.NoError(t, db.Close())
+	err := migrations.Set{Schema: f.schema}.Check(t.Context(), db)
+	require.EqualError(t, err, "migrations: postgres: sql: database is closed")
+	var found *migrations.CheckError
+	require.NotErrorAs(t, err, &found)
+}
+
+// In the query modes that a pooler in transaction mode supports.
+func TestCheckThroughAPooler(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	for _, mode := range []string{"exec", "cache_describe", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			pooler, err := url.Parse(testenv.PgBouncer(t))
+			require.NoError(t, err)
+			pooler.RawQuery = url.Values{"sslmode": {"disable"}, "default_query_exec_mode": {mode}}.Encode()
+			db, err := sql.Open("pgx", pooler.String())
+			require.NoError(t, err)
+			opened(t, db)
+			var waits []func() error
+			for range 8 {
+				waits = append(waits, pgtest.Later(t, func() error { return migrations.Set{Schema: f.schema}.Check(t.Context(), db) }))
+			}
+			for _, wait := range waits {
+				require.NoError(t, wait())
+			}
+		})
+	}
 }

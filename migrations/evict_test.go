@@ -4,10 +4,11 @@ import (
 	"context"
 	"io"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/internal/test/pgtest"
 )
 
 // hazard G8
@@ -37,7 +38,7 @@ func TestEvict(t *testing.T) {
 
 			require.Equal(t, "55P03", code(succeed(t)), "the twin: who only waits does not get in")
 			require.Equal(t, 1, evict(t, 6))
-			require.Eventually(t, func() bool { return succeed(t) == nil }, patience, time.Millisecond)
+			pgtest.Await(t, func() bool { return succeed(t) == nil })
 			require.Zero(t, get[int](t, f, f, "SELECT count(*) FROM fence.ledger"), "what the evicted one had written is gone")
 		})
 	}
@@ -64,7 +65,7 @@ func TestEvict(t *testing.T) {
 			require.Equal(t, "55P03", code(succeed(t)), "the twin: who only waits does not get in")
 			require.Zero(t, evict(t, raise[len(raise)-1]), "its own token is not older")
 			require.Equal(t, 1, evict(t, 6))
-			require.Eventually(t, func() bool { return succeed(t) == nil }, patience, time.Millisecond)
+			pgtest.Await(t, func() bool { return succeed(t) == nil })
 		})
 	}
 	t.Run("a holder who is paused in COPY, and has minted", func(t *testing.T) {
@@ -75,7 +76,7 @@ func TestEvict(t *testing.T) {
 		pausedCopy(t, f, conn)
 		require.Zero(t, evict(t, minted))
 		require.Equal(t, 1, evict(t, minted+1))
-		require.Eventually(t, func() bool { return succeed(t) == nil }, patience, time.Millisecond)
+		pgtest.Await(t, func() bool { return succeed(t) == nil })
 	})
 	for name, raise := range map[string][]int64{
 		"spares who raises the first mark":                 {7},
@@ -100,14 +101,14 @@ func TestEvict(t *testing.T) {
 			require.Equal(t, raise[len(raise)-1], n)
 		})
 	}
-	t.Run("spares who has the lock alone and does not say for which number", func(t *testing.T) {
+	t.Run("spares a session with the exclusive lock and no published number", func(t *testing.T) {
 		t.Parallel()
 		tx := f.begin(t, pgx.ReadCommitted)
 		require.NoError(t, f.exec(ctx, tx, "SELECT pg_advisory_xact_lock(fence.lock_key($1))", t.Name()))
 		require.Zero(t, evict(t, 6))
 		require.NoError(t, tx.Commit(ctx))
 	})
-	t.Run("goes by the number of this resource, whatever else the session raises", func(t *testing.T) {
+	t.Run("compares the number of this resource, whatever else the session raises", func(t *testing.T) {
 		t.Parallel()
 		tx := f.begin(t, pgx.ReadCommitted)
 		require.NoError(t, f.admit(ctx, tx, t.Name()+"/other", 4, "b"))
@@ -125,13 +126,13 @@ func TestEvict(t *testing.T) {
 		require.Zero(t, get[int](t, f, f, "SELECT fence.evict($1, NULL)", t.Name()))
 		require.NoError(t, tx.Commit(ctx))
 	})
-	t.Run("spares those who wait: they get in", func(t *testing.T) {
+	t.Run("spares waiting sessions, which are admitted", func(t *testing.T) {
 		t.Parallel()
 		conn, waiting := f.conn(t), f.begin(t, pgx.ReadCommitted)
 		require.NoError(t, f.admit(ctx, f, t.Name(), 5, "a"))
 		require.NoError(t, f.exec(ctx, conn, "BEGIN ISOLATION LEVEL READ COMMITTED"))
 		require.NoError(t, f.admit(ctx, conn, t.Name(), 5, "a"))
-		wait := later(t, func() error { return f.admit(ctx, waiting, t.Name(), 7, "c") })
+		wait := pgtest.Later(t, func() error { return f.admit(ctx, waiting, t.Name(), 7, "c") })
 		f.blocked(t, waiting.Conn())
 		require.Equal(t, 1, evict(t, 6))
 		require.NoError(t, wait())
@@ -154,8 +155,8 @@ func TestEvict(t *testing.T) {
 	})
 }
 
-// pausedCopy leaves conn inside COPY FROM STDIN, where it is active to the
-// server: a limit on idle transactions does not count. It ends with conn.
+// pausedCopy leaves conn inside COPY FROM STDIN. The server counts it as active, so a
+// limit on idle transactions has no effect. It ends with conn.
 func pausedCopy(t *testing.T, f fence, conn *pgx.Conn) {
 	t.Helper()
 	require.NoError(t, f.exec(t.Context(), conn, "INSERT INTO fence.ledger VALUES ('first')"))
@@ -166,7 +167,58 @@ func pausedCopy(t *testing.T, f fence, conn *pgx.Conn) {
 		_, _ = conn.PgConn().CopyFrom(context.WithoutCancel(t.Context()), input, f.sql("COPY fence.ledger FROM STDIN"))
 	}()
 	t.Cleanup(func() { stop.Close(); <-ended })
-	require.Eventually(t, func() bool {
+	pgtest.Await(t, func() bool {
 		return get[bool](t, f, f, "SELECT state = 'active' AND coalesce(wait_event, '') = 'ClientRead' FROM pg_stat_activity WHERE pid = $1", conn.PgConn().PID())
-	}, patience, 5*time.Millisecond)
+	})
+}
+
+// A session that is admitted under a raised mark between evict's two reads is not on its
+// list. The twin reads the mark first, and ends the current writer's session.
+func TestEvictListsTheHoldersBeforeItReadsTheMark(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	ctx := t.Context()
+	require.NoError(t, f.exec(ctx, f, `
+		CREATE FUNCTION fence.naive(r text, t bigint) RETURNS integer LANGUAGE plpgsql AS $$
+		BEGIN
+			IF fence.mark_number(r) >= t THEN RETURN 0; END IF;
+			RETURN (SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid <> pg_backend_pid()
+				AND mode = 'ShareLock' AND (classid::bigint << 32 | objid::bigint) = fence.lock_key(r));
+		END $$`))
+	// Unchanged, but the read takes as long as the test lasts.
+	require.NoError(t, f.exec(ctx, f, `
+		CREATE OR REPLACE FUNCTION fence.mark_number(r text) RETURNS bigint LANGUAGE plpgsql AS $$
+		DECLARE n bigint := (SELECT number FROM fence.marks WHERE resource = r);
+		BEGIN
+			PERFORM pg_advisory_xact_lock(hashtextextended('gate of ' || r, 0));
+			RETURN n;
+		END $$`))
+	for function, ends := range map[string]int{"evict": 0, "naive": 1} {
+		t.Run(function, func(t *testing.T) {
+			t.Parallel()
+			gate, older, evictor, newer := f.begin(t, ""), f.conn(t), f.conn(t), f.conn(t)
+			require.NoError(t, f.exec(ctx, gate, "SELECT pg_advisory_xact_lock(hashtextextended('gate of ' || $1, 0))", t.Name()))
+			require.NoError(t, f.admit(ctx, f, t.Name(), 5, "a"))
+			require.NoError(t, f.exec(ctx, older, "BEGIN ISOLATION LEVEL READ COMMITTED"))
+			require.NoError(t, f.admit(ctx, older, t.Name(), 5, "a"))
+
+			ended := -1
+			wait := pgtest.Later(t, func() error {
+				return evictor.QueryRow(ctx, f.sql("SELECT fence."+function+"($1, 6)"), t.Name()).Scan(&ended)
+			})
+			f.blocked(t, evictor)
+			pid := older.PgConn().PID()
+			require.NoError(t, older.Close(context.WithoutCancel(ctx)))
+			pgtest.Await(t, func() bool {
+				return get[int](t, f, f, "SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid) == 0
+			})
+			require.NoError(t, f.admit(ctx, f, t.Name(), 6, "b"))
+			require.NoError(t, f.exec(ctx, newer, "BEGIN ISOLATION LEVEL READ COMMITTED"))
+			require.NoError(t, f.admit(ctx, newer, t.Name(), 6, "b"))
+			require.NoError(t, gate.Commit(ctx))
+
+			require.NoError(t, wait())
+			require.Equal(t, ends, ended)
+		})
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -20,12 +19,12 @@ import (
 func fit(ctx context.Context, pool *pgxpool.Pool) error {
 	db := stdlib.OpenDBFromPool(pool)
 	defer db.Close()
-	return migrations.Check(ctx, db)
+	return migrations.Set{}.Check(ctx, db)
 }
 
-// upgrade is for people who run goose themselves.
+// upgrade is for a program that runs goose itself.
 func upgrade(ctx context.Context, db *sql.DB) error {
-	sub, err := fs.Sub(migrations.FS, "postgres")
+	files, err := migrations.Set{}.FS()
 	if err != nil {
 		return err
 	}
@@ -33,7 +32,7 @@ func upgrade(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	provider, err := goose.NewProvider("", db, sub, goose.WithStore(store), goose.WithDisableGlobalRegistry(true))
+	provider, err := goose.NewProvider("", db, files, goose.WithStore(store), goose.WithDisableGlobalRegistry(true))
 	if err != nil {
 		return err
 	}
@@ -41,7 +40,25 @@ func upgrade(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-func ExampleFS() {
+func Example() {
+	ctx := context.Background()
+	db, err := sql.Open("pgx", "postgres://admin@db.example.com/shop")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := (migrations.Set{}).Up(ctx, db); err != nil {
+		log.Fatal(err)
+	}
+	status, err := migrations.Set{}.Status(ctx, db)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range status {
+		fmt.Println(m.File, m.AppliedAt)
+	}
+}
+
+func ExampleSet_FS() {
 	ctx := context.Background()
 	db, err := sql.Open("pgx", "postgres://admin@db.example.com/shop")
 	if err != nil {
@@ -52,7 +69,7 @@ func ExampleFS() {
 	}
 }
 
-func ExampleCheck() {
+func ExampleSet_Check() {
 	ctx := context.Background()
 	pool, err := pgxpool.New(ctx, "postgres://app@db.example.com/shop")
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -14,14 +13,12 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 )
 
-// patience is for what is expected to happen soon, on a machine that is busy.
-const patience = 30 * time.Second
-
-// fence is a migrated schema. Its methods name it where a statement says
-// "fence.".
+// fence is a migrated schema. Its methods replace "fence." in statements with the
+// schema's name.
 type fence struct {
 	*pgxpool.Pool
 	schema string
@@ -48,8 +45,8 @@ func (f fence) exec(ctx context.Context, on db, text string, args ...any) error 
 	return err
 }
 
-// named makes names of roles and schemas that are this test's alone: where text
-// says "fence.owner" it says "fencepost_test_…_owner".
+// named replaces the names of roles and schemas with names that only this test uses:
+// "fence.owner" becomes "fencepost_test_…_owner".
 func (f fence) named(text string) string {
 	return strings.ReplaceAll(text, "fence.", f.schema+"_")
 }
@@ -58,7 +55,7 @@ func (f fence) admit(ctx context.Context, on db, resource string, number int64, 
 	return f.exec(ctx, on, "SELECT fence.admit($1, $2, $3)", resource, number, holder)
 }
 
-// get returns the one value that a query returns.
+// get returns the single value of a query.
 func get[T any](t *testing.T, f fence, on db, text string, args ...any) T {
 	t.Helper()
 	var value T
@@ -74,7 +71,7 @@ func (f fence) mark(t *testing.T, resource string) (number int64, holder string)
 	return number, holder
 }
 
-// conn opens a connection that the test may lose.
+// conn opens a connection that the test may close.
 func (f fence) conn(t *testing.T) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), testenv.PostgresURL(t))
@@ -91,7 +88,7 @@ func (f fence) begin(t *testing.T, level pgx.TxIsoLevel) pgx.Tx {
 	return tx
 }
 
-// atEnd runs text when the test is over.
+// atEnd runs text at the end of the test.
 func (f fence) atEnd(t *testing.T, text string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -103,29 +100,12 @@ func (f fence) atEnd(t *testing.T, text string) {
 // blocked waits until conn waits for a lock.
 func (f fence) blocked(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
-	require.Eventually(t, func() bool { return f.waits(t, conn) }, patience, 5*time.Millisecond, "nobody waits")
+	pgtest.Await(t, func() bool { return f.waits(t, conn) })
 }
 
 func (f fence) waits(t *testing.T, conn *pgx.Conn) bool {
 	t.Helper()
 	return get[bool](t, f, f, "SELECT coalesce(wait_event_type, '') = 'Lock' FROM pg_stat_activity WHERE pid = $1", conn.PgConn().PID())
-}
-
-// later runs call in a goroutine, and returns what waits for its error.
-func later(t *testing.T, call func() error) (wait func() error) {
-	t.Helper()
-	done := make(chan error, 1)
-	go func() { done <- call() }()
-	return func() error {
-		t.Helper()
-		select {
-		case err := <-done:
-			return err
-		case <-time.After(patience):
-			require.Fail(t, "still waiting")
-			return nil
-		}
-	}
 }
 
 // code returns the SQLSTATE of err, or "" if it has none.

@@ -2,13 +2,21 @@ package migrations_test
 
 import (
 	"context"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/internal/test/pgtest"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 )
 
-// acquired is what fencepost.acquire returns.
+// acquired is the result of fencepost.acquire.
 type acquired struct {
 	Granted   bool
 	Number    *int64
@@ -22,7 +30,7 @@ func (f fence) acquire(ctx context.Context, on db, resource, holder string, ttl 
 	return a, row.Scan(&a.Granted, &a.Number, &a.Holder, &a.Remaining, &a.Waited)
 }
 
-// granted acquires, and expects to be granted.
+// granted acquires, and requires a grant.
 func (f fence) granted(t *testing.T, on db, resource, holder string, ttl time.Duration) int64 {
 	t.Helper()
 	a, err := f.acquire(t.Context(), on, resource, holder, ttl)
@@ -36,9 +44,9 @@ func (f fence) granted(t *testing.T, on db, resource, holder string, ttl time.Du
 // ended waits until the server's clock has passed the lease's expiry.
 func (f fence) ended(t *testing.T, resource string) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	pgtest.Await(t, func() bool {
 		return get[bool](t, f, f, "SELECT expires_at < clock_timestamp() FROM fence.leases WHERE resource = $1", resource)
-	}, patience, 5*time.Millisecond)
+	})
 }
 
 func TestAcquire(t *testing.T) {
@@ -47,14 +55,14 @@ func TestAcquire(t *testing.T) {
 	t.Run("grants what is free, at a number that starts at the clock", func(t *testing.T) {
 		t.Parallel()
 		before := get[int64](t, f, f, clock)
-		n := f.granted(t, f, t.Name(), "a", time.Minute)
+		n := f.granted(t, f, t.Name(), "a", time.Hour)
 		require.GreaterOrEqual(t, n, before)
-		require.True(t, get[bool](t, f, f, "SELECT expires_at BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 minute' FROM fence.leases WHERE resource = $1", t.Name()))
+		require.True(t, get[bool](t, f, f, "SELECT expires_at BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 hour' FROM fence.leases WHERE resource = $1", t.Name()))
 	})
-	t.Run("refuses what another holds, and tells who and for how long", func(t *testing.T) {
+	t.Run("refuses a held resource, and returns its holder and the remaining time", func(t *testing.T) {
 		t.Parallel()
 		f.granted(t, f, t.Name(), "worker-10", time.Hour)
-		a, err := f.acquire(t.Context(), f, t.Name(), "worker-1", time.Minute)
+		a, err := f.acquire(t.Context(), f, t.Name(), "worker-1", time.Hour)
 		require.NoError(t, err)
 		require.False(t, a.Granted)
 		require.Nil(t, a.Number)
@@ -68,7 +76,7 @@ func TestAcquire(t *testing.T) {
 		locked := f.begin(t, "")
 		require.NoError(t, f.exec(t.Context(), locked, "SELECT FROM fence.leases WHERE resource = $1 FOR UPDATE", t.Name()))
 		tx := f.begin(t, "")
-		a, err := f.acquire(t.Context(), tx, t.Name(), "b", time.Minute)
+		a, err := f.acquire(t.Context(), tx, t.Name(), "b", time.Hour)
 		require.NoError(t, err)
 		require.False(t, a.Granted)
 		require.True(t, get[bool](t, f, tx, "SELECT pg_current_xact_id_if_assigned() IS NULL"))
@@ -76,37 +84,37 @@ func TestAcquire(t *testing.T) {
 	// hazard R6
 	t.Run("gives its holder the same number and the full ttl again", func(t *testing.T) {
 		t.Parallel()
-		n := f.granted(t, f, t.Name(), "a", time.Minute)
-		require.Equal(t, n, f.granted(t, f, t.Name(), "a", time.Hour))
-		require.True(t, get[bool](t, f, f, "SELECT expires_at > clock_timestamp() + interval '30 minutes' FROM fence.leases WHERE resource = $1", t.Name()))
+		n := f.granted(t, f, t.Name(), "a", time.Hour)
+		require.Equal(t, n, f.granted(t, f, t.Name(), "a", 3*time.Hour))
+		require.True(t, get[bool](t, f, f, "SELECT expires_at > clock_timestamp() + interval '2 hours' FROM fence.leases WHERE resource = $1", t.Name()))
 	})
 	t.Run("gives a new number to the holder whose lease has ended", func(t *testing.T) {
 		t.Parallel()
 		n := f.granted(t, f, t.Name(), "a", time.Millisecond)
 		f.ended(t, t.Name())
-		require.Greater(t, f.granted(t, f, t.Name(), "a", time.Minute), n)
+		require.Greater(t, f.granted(t, f, t.Name(), "a", time.Hour), n)
 	})
-	t.Run("gives what has ended, or was released, to another at a higher number", func(t *testing.T) {
+	t.Run("grants an ended or released lease to another holder at a higher number", func(t *testing.T) {
 		t.Parallel()
 		a := f.granted(t, f, t.Name(), "a", time.Millisecond)
 		f.ended(t, t.Name())
-		b := f.granted(t, f, t.Name(), "b", time.Minute)
+		b := f.granted(t, f, t.Name(), "b", time.Hour)
 		require.Greater(t, b, a)
 		require.True(t, get[bool](t, f, f, "SELECT fence.release($1, 'b')", t.Name()))
-		require.Greater(t, f.granted(t, f, t.Name(), "c", time.Minute), b)
+		require.Greater(t, f.granted(t, f, t.Name(), "c", time.Hour), b)
 	})
 	t.Run("exceeds the lease's last number even above the clock", func(t *testing.T) {
 		t.Parallel()
 		require.NoError(t, f.exec(t.Context(), f, "INSERT INTO fence.leases VALUES ($1, 900000000000000, '', '-infinity')", t.Name()))
-		n := f.granted(t, f, t.Name(), "a", time.Minute)
+		n := f.granted(t, f, t.Name(), "a", time.Hour)
 		require.Contains(t, []int64{900_000_000_000_001, 900_000_000_000_002}, n, "or the next one, where the server was slow: one is burnt")
 	})
-	t.Run("lets one of many in", func(t *testing.T) {
+	t.Run("grants to one of many", func(t *testing.T) {
 		t.Parallel()
 		grants := make(chan bool, 16)
 		for i := range cap(grants) {
 			go func() {
-				a, _ := f.acquire(t.Context(), f, t.Name(), string(rune('a'+i)), time.Minute)
+				a, _ := f.acquire(t.Context(), f, t.Name(), string(rune('a'+i)), time.Hour)
 				grants <- a.Granted
 			}()
 		}
@@ -136,19 +144,19 @@ func TestRenew(t *testing.T) {
 	f := newFence(t)
 	renew := func(t *testing.T, holder string) bool {
 		t.Helper()
-		return get[bool](t, f, f, "SELECT renewed FROM fence.renew($1, $2, '1 hour')", t.Name(), holder)
+		return get[bool](t, f, f, "SELECT renewed FROM fence.renew($1, $2, '3 hours')", t.Name(), holder)
 	}
 	t.Run("makes a lease last, at its number", func(t *testing.T) {
 		t.Parallel()
-		n := f.granted(t, f, t.Name(), "a", time.Minute)
+		n := f.granted(t, f, t.Name(), "a", time.Hour)
 		require.True(t, renew(t, "a"))
-		require.True(t, get[bool](t, f, f, "SELECT expires_at > clock_timestamp() + interval '30 minutes' FROM fence.leases WHERE resource = $1", t.Name()))
-		require.Equal(t, n, f.granted(t, f, t.Name(), "a", time.Minute))
+		require.True(t, get[bool](t, f, f, "SELECT expires_at > clock_timestamp() + interval '2 hours' FROM fence.leases WHERE resource = $1", t.Name()))
+		require.Equal(t, n, f.granted(t, f, t.Name(), "a", time.Hour))
 	})
 	// hazard R7
 	t.Run("compares the whole holder", func(t *testing.T) {
 		t.Parallel()
-		f.granted(t, f, t.Name(), "worker-10", time.Minute)
+		f.granted(t, f, t.Name(), "worker-10", time.Hour)
 		for _, holder := range []string{"worker-1", "worker-100", "WORKER-10", "worker-10 "} {
 			require.False(t, renew(t, holder))
 			require.False(t, get[bool](t, f, f, "SELECT fence.release($1, $2)", t.Name(), holder))
@@ -159,13 +167,13 @@ func TestRenew(t *testing.T) {
 	t.Run("never acquires", func(t *testing.T) {
 		t.Parallel()
 		require.False(t, renew(t, "a"), "never held")
-		f.granted(t, f, t.Name(), "a", time.Minute)
+		f.granted(t, f, t.Name(), "a", time.Hour)
 		require.True(t, get[bool](t, f, f, "SELECT fence.release($1, 'a')", t.Name()))
 		require.False(t, renew(t, "a"), "released")
 		f.granted(t, f, t.Name(), "a", time.Millisecond)
 		f.ended(t, t.Name())
-		require.False(t, renew(t, "a"), "ended, though nobody took it")
-		f.granted(t, f, t.Name(), "b", time.Minute)
+		require.False(t, renew(t, "a"), "ended, though the resource is free")
+		f.granted(t, f, t.Name(), "b", time.Hour)
 		require.False(t, renew(t, "a"), "taken")
 	})
 }
@@ -180,7 +188,7 @@ func TestRelease(t *testing.T) {
 	}
 	t.Run("is true once", func(t *testing.T) {
 		t.Parallel()
-		f.granted(t, f, t.Name(), "a", time.Minute)
+		f.granted(t, f, t.Name(), "a", time.Hour)
 		require.True(t, release(t, f))
 		require.False(t, release(t, f))
 		require.Equal(t, "", get[string](t, f, f, "SELECT holder FROM fence.leases WHERE resource = $1", t.Name()))
@@ -193,7 +201,7 @@ func TestRelease(t *testing.T) {
 	})
 	t.Run("does not wait for the disk when it is alone", func(t *testing.T) {
 		t.Parallel()
-		f.granted(t, f, t.Name(), "a", time.Minute)
+		f.granted(t, f, t.Name(), "a", time.Hour)
 		tx := f.begin(t, "")
 		require.True(t, release(t, tx))
 		require.Equal(t, "off", get[string](t, f, tx, "SHOW synchronous_commit"))
@@ -204,7 +212,7 @@ func TestRelease(t *testing.T) {
 		t.Parallel()
 		tx := f.begin(t, "")
 		require.NoError(t, f.exec(ctx, tx, "SET LOCAL synchronous_commit = off"))
-		f.granted(t, tx, t.Name(), "a", time.Minute)
+		f.granted(t, tx, t.Name(), "a", time.Hour)
 		require.Equal(t, "on", get[string](t, f, tx, "SHOW synchronous_commit"))
 		require.True(t, release(t, tx))
 		require.Equal(t, "on", get[string](t, f, tx, "SHOW synchronous_commit"))
@@ -213,7 +221,166 @@ func TestRelease(t *testing.T) {
 		t.Parallel()
 		tx := f.begin(t, "")
 		release(t, tx)
-		f.granted(t, tx, t.Name(), "b", time.Minute)
+		f.granted(t, tx, t.Name(), "b", time.Hour)
 		require.Equal(t, "on", get[string](t, f, tx, "SHOW synchronous_commit"))
 	})
+}
+
+// A caller that raises no mark makes admit lock first and read second, each in its own
+// statement. The twin does both in one statement, whose snapshot is older than the lock,
+// so a raise that is committed in between is not seen. The test blocks A on the key of
+// the lock only.
+//
+// hazard G1 hazard G23
+func TestAdmitLooksBehindTheLock(t *testing.T) {
+	t.Parallel()
+	for name, twin := range map[string]bool{"as it is": false, "in one statement, the twin": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFence(t)
+			ctx := t.Context()
+			require.NoError(t, f.exec(ctx, f, `
+				ALTER FUNCTION fence.lock_key(text) RENAME TO key_at_once;
+				CREATE FUNCTION fence.lock_key(r text) RETURNS bigint LANGUAGE plpgsql AS $$
+				BEGIN
+					IF current_setting('application_name') = 'A' THEN
+						PERFORM pg_advisory_xact_lock(fence.key_at_once('the gate'));
+					END IF;
+					RETURN fence.key_at_once(r);
+				END $$`))
+			if twin {
+				f.mutate(t, "admit",
+					"pg_catalog.pg_try_advisory_xact_lock_shared(", "0 <> pg_catalog.length('' || ",
+					f.sql("fence.lock_key(r)) END)"), "'yes') END)",
+					"m.number OPERATOR(pg_catalog.>=) t;", f.sql("m.number OPERATOR(pg_catalog.>=) t AND pg_catalog.pg_try_advisory_xact_lock_shared(fence.lock_key(r));"))
+			}
+			require.NoError(t, f.admit(ctx, f, "account/42", 5, "a"))
+			gate, a := f.begin(t, ""), f.conn(t)
+			require.NoError(t, f.exec(ctx, gate, "SELECT pg_advisory_xact_lock(fence.key_at_once('the gate'))"))
+			require.NoError(t, f.exec(ctx, a, "SET application_name = 'A'"))
+			wait := pgtest.Later(t, func() error { return f.exec(ctx, a, "SELECT fence.admit('account/42', 5, 'a', -1)") })
+			f.blocked(t, a)
+			require.NoError(t, f.admit(ctx, f, "account/42", 6, "b"))
+			require.NoError(t, gate.Commit(ctx))
+			if twin {
+				require.NoError(t, wait(), "the twin must let the stale token in")
+			} else {
+				refused(t, wait(), "ZF001", "6 b")
+			}
+		})
+	}
+}
+
+// A session that only reads the mark neither waits for one that raises it nor blocks it.
+func TestAdmitDoesNotWaitToLook(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	ctx := t.Context()
+	claimed := func(on db, number int64, holder, resource string) error {
+		return f.exec(ctx, on, "SELECT fence.admit($1, $2, $3, -1)", resource, number, holder)
+	}
+	t.Run("stale tokens are refused during a raise", func(t *testing.T) {
+		t.Parallel()
+		require.NoError(t, f.admit(ctx, f, t.Name(), 5, "a"))
+		require.NoError(t, f.admit(ctx, f.begin(t, pgx.ReadCommitted), t.Name(), 6, "b"))
+		refused(t, claimed(f, 4, "z", t.Name()), "ZF001", "5 a")
+		refused(t, claimed(f, 5, "z", t.Name()), "ZF002", "5 a")
+		require.Equal(t, "ZF004", code(claimed(f, 7, "c", t.Name())))
+	})
+	t.Run("peers queue behind a writer that waits to raise, which is not starved", func(t *testing.T) {
+		t.Parallel()
+		require.NoError(t, f.admit(ctx, f, t.Name(), 5, "a"))
+		older, newer, peer := f.begin(t, pgx.ReadCommitted), f.begin(t, pgx.ReadCommitted), f.begin(t, pgx.ReadCommitted)
+		require.NoError(t, claimed(older, 5, "a", t.Name()))
+		raise := pgtest.Later(t, func() error { return f.admit(ctx, newer, t.Name(), 6, "b") })
+		f.blocked(t, newer.Conn())
+		late := pgtest.Later(t, func() error { return claimed(peer, 5, "a", t.Name()) })
+		f.blocked(t, peer.Conn())
+		require.NoError(t, older.Commit(ctx))
+		require.NoError(t, raise())
+		require.NoError(t, newer.Commit(ctx))
+		refused(t, late(), "ZF001", "6 b")
+	})
+	t.Run("a token that was refused, or must be claimed first, holds nothing", func(t *testing.T) {
+		t.Parallel()
+		require.NoError(t, f.admit(ctx, f, t.Name(), 5, "a"))
+		tx := f.begin(t, pgx.ReadCommitted)
+		for number, sqlstate := range map[int64]string{4: "ZF001", 6: "ZF004"} {
+			savepoint, err := tx.Begin(ctx)
+			require.NoError(t, err)
+			require.Equal(t, sqlstate, code(claimed(savepoint, number, "b", t.Name())))
+			require.NoError(t, savepoint.Rollback(ctx))
+		}
+		require.NoError(t, f.admit(ctx, f, t.Name(), 7, "c"))
+	})
+}
+
+// explaining returns a session that logs the plan of each statement inside its functions.
+func (f fence) explaining(t *testing.T) (conn *pgx.Conn, said func() string) {
+	t.Helper()
+	config, err := pgx.ParseConfig(testenv.PostgresURL(t))
+	require.NoError(t, err)
+	var text strings.Builder
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { text.WriteString(n.Message) }
+	conn, err = pgx.ConnectConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close(context.WithoutCancel(t.Context())) })
+	require.NoError(t, f.exec(t.Context(), conn, "LOAD 'auto_explain'"))
+	for setting, value := range map[string]string{"log_min_duration": "0", "log_nested_statements": "on", "log_analyze": "on",
+		"log_timing": "off", "log_level": "notice"} {
+		require.NoError(t, f.exec(t.Context(), conn, "SELECT set_config('auto_explain.' || $1, $2, false)", setting, value))
+	}
+	return conn, func() string {
+		defer text.Reset()
+		return text.String()
+	}
+}
+
+var (
+	looked  = regexp.MustCompile(`actual rows=([0-9]+) loops=([0-9]+)`)
+	removed = regexp.MustCompile(`Rows Removed by [^:]*: ([0-9]+)`)
+)
+
+// rows returns how many rows the steps of a plan have read.
+func rows(t *testing.T, plan string) (n int) {
+	t.Helper()
+	number := func(text string) int {
+		i, err := strconv.Atoi(text)
+		require.NoError(t, err)
+		return i
+	}
+	for _, step := range looked.FindAllStringSubmatch(plan, -1) {
+		n += number(step[1]) * number(step[2])
+	}
+	for _, step := range removed.FindAllStringSubmatch(plan, -1) {
+		n += number(step[1])
+	}
+	return n
+}
+
+// From the sixth call on, a connection plans a function's statements without their
+// arguments.
+func TestRenewAllDoesNotSlowDown(t *testing.T) {
+	t.Parallel()
+	const many = 4000
+	f := newFence(t)
+	conn, said := f.explaining(t)
+	require.NoError(t, f.exec(t.Context(), f, "INSERT INTO fence.leases SELECT 'job/' || i, i, 'a', now() + interval '1 hour' FROM generate_series(1, $1::integer) i", many))
+	require.NoError(t, f.exec(t.Context(), f, "INSERT INTO fence.leases SELECT 'other/' || i, i, 'a', now() + interval '1 hour' FROM generate_series(1, $1::integer) i", many))
+	var took []time.Duration
+	for call := range 8 {
+		began := time.Now()
+		verdicts := get[[]int64](t, f, conn, `SELECT fence.renew_all(array_agg('job/' || i), array_agg('a'::text), array_agg(3600000000))
+			FROM generate_series(1, $1::integer) i`, many)
+		took = append(took, time.Since(began))
+		require.Len(t, verdicts, many+1)
+		for _, verdict := range verdicts[1:] {
+			require.Equal(t, int64(1), verdict)
+		}
+		plan := said()
+		require.Contains(t, plan, "Update on leases", "the plans are not logged")
+		require.False(t, strings.Contains(plan, "ANY ("), "call %d searches an array for each row", call+1)
+		require.Less(t, rows(t, plan), 40*many, "call %d looks at more than its leases", call+1)
+	}
+	t.Log(took)
 }

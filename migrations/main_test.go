@@ -8,16 +8,15 @@ import (
 	"io"
 	"os"
 	"testing"
-	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
-	"go.uber.org/goleak"
 	_ "modernc.org/sqlite"
 
+	"github.com/fencepost/fencepost/internal/test/leaktest"
 	"github.com/fencepost/fencepost/migrations"
 )
 
-// With envDriver this test binary is another process that migrates.
+// If envDriver is set, this test binary is another process that migrates.
 const (
 	envDriver = "FENCEPOST_MIGRATE_DRIVER"
 	envURL    = "FENCEPOST_MIGRATE_URL"
@@ -26,8 +25,7 @@ const (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(envDriver) == "" {
-		goleak.VerifyTestMain(m)
-		return
+		leaktest.Main(m)
 	}
 	if err := migrate(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -49,11 +47,9 @@ func migrate() (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	fmt.Println("ready")
-	// The start signal is the end of the pipe.
+	// Closing the pipe is the start signal.
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	return set.Up(ctx, db)
+	return set.Up(context.Background(), db) // the process is killed when the test ends
 }

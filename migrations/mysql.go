@@ -7,9 +7,14 @@ import (
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
+
+	"github.com/fencepost/fencepost/internal/engine"
 )
 
-func upMySQL(ctx context.Context, db *sql.DB, table versions, p *goose.Provider) error {
+func (s Set) upMySQL(ctx context.Context, db *sql.DB, table versions, p *goose.Provider) error {
+	if err := s.probeMySQL(ctx, db); err != nil {
+		return err
+	}
 	if err := prepareMySQL(ctx, db, table); err != nil {
 		return err
 	}
@@ -17,15 +22,27 @@ func upMySQL(ctx context.Context, db *sql.DB, table versions, p *goose.Provider)
 	return err
 }
 
-// prepareMySQL makes the version table under the lock. CREATE TABLE commits, so
-// whoever was interrupted behind it has left a table without goose's version 0.
+// probeMySQL returns an *engine.Error for an engine that is not known to fence.
+func (s Set) probeMySQL(ctx context.Context, db *sql.DB) error {
+	if s.DangerouslyTrustEngine {
+		return nil
+	}
+	vars, err := engine.AskMySQL(ctx, db, engine.MySQLVariables...)
+	if err != nil {
+		return err
+	}
+	return engine.CheckMySQL(vars)
+}
+
+// prepareMySQL creates the version table under the lock. CREATE TABLE commits, so an
+// interrupted process may leave a table without goose's version 0.
 func prepareMySQL(ctx context.Context, db *sql.DB, table versions) (err error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	var alone ofDatabase
+	var alone databaseLock
 	if err := alone.SessionLock(ctx, conn); err != nil {
 		return err
 	}
@@ -42,32 +59,32 @@ func prepareMySQL(ctx context.Context, db *sql.DB, table versions) (err error) {
 	return err
 }
 
-// ofDatabase locks the session's database for as long as goose works in it, by one
-// of the server's locks that have names.
-type ofDatabase struct{}
+// databaseLock locks the session's database, with a named lock of the server, while goose
+// works in it.
+type databaseLock struct{}
 
-var _ lock.SessionLocker = ofDatabase{}
+var _ lock.SessionLocker = databaseLock{}
 
-// The name is one for all databases of the server, and 64 characters at most.
+// Named locks are global to the server, and a name has at most 64 characters.
 const lockName = "CONCAT('fencepost/', LEFT(SHA2(DATABASE(), 256), 40))"
 
-// SessionLock waits in the server for a year, since MariaDB has no word for
-// ever. Where ctx ends, the connection does, and its wait with it.
-func (ofDatabase) SessionLock(ctx context.Context, conn *sql.Conn) error {
+// SessionLock waits in the server for a year, because MariaDB has no infinite
+// timeout. If ctx ends, the driver closes the connection, which ends the wait.
+func (databaseLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	var held sql.NullBool
 	err := conn.QueryRowContext(ctx, "SELECT GET_LOCK("+lockName+", 31536000)").Scan(&held)
 	if err == nil && !held.Bool {
-		err = errors.New("the lock was not given: does the DSN name a database?")
+		err = errors.New("the lock was not granted: does the DSN name a database?")
 	}
-	return keep(conn, err)
+	return discardOn(conn, err)
 }
 
-// SessionUnlock ends the lock.
-func (ofDatabase) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+// SessionUnlock releases the lock.
+func (databaseLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 	var held sql.NullBool
 	err := conn.QueryRowContext(ctx, "SELECT RELEASE_LOCK("+lockName+")").Scan(&held)
 	if err == nil && !held.Bool {
 		err = errors.New("the lock was lost while migrating: is there a pooler in transaction mode?")
 	}
-	return keep(conn, err)
+	return discardOn(conn, err)
 }

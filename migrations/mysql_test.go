@@ -7,18 +7,20 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver
 	"github.com/pressly/goose/v3"
 	"github.com/stretchr/testify/require"
 
-	_ "github.com/go-sql-driver/mysql"
-
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/engine"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/migrations"
 )
 
 var onMySQL = migrations.Set{Dialect: migrations.MySQL}
 
-// newMySQL makes an empty MariaDB database.
+// newMySQL creates an empty MariaDB database.
 func newMySQL(t *testing.T) (db *sql.DB, dsn string) {
 	t.Helper()
 	dsn = testenv.MariaDB(t)
@@ -49,7 +51,7 @@ func TestUpOfMySQL(t *testing.T) {
 	require.NoError(t, onMySQL.Check(t.Context(), db))
 }
 
-// CREATE TABLE commits by itself, so there is a state behind every statement.
+// CREATE TABLE commits, so an interruption can leave the state after any statement.
 func TestUpOfMySQLGoesOnFromWhereItWasInterrupted(t *testing.T) {
 	t.Parallel()
 	script, err := onMySQL.SQL()
@@ -66,8 +68,7 @@ func TestUpOfMySQLGoesOnFromWhereItWasInterrupted(t *testing.T) {
 	for n := range len(statements) + 1 {
 		db, _ := newMySQL(t)
 		for _, statement := range append([]string{versions}, statements[:n]...) {
-			_, err := db.ExecContext(t.Context(), statement)
-			require.NoError(t, err)
+			must(t, db, statement)
 		}
 		require.NoError(t, onMySQL.Up(t.Context(), db), "interrupted behind %d statements", n)
 		require.NoError(t, onMySQL.Check(t.Context(), db))
@@ -76,7 +77,7 @@ func TestUpOfMySQLGoesOnFromWhereItWasInterrupted(t *testing.T) {
 	}
 }
 
-// plain is a script without its comments.
+// plain returns a script without its comments.
 func plain(script string) string {
 	var text strings.Builder
 	for line := range strings.Lines(script) {
@@ -93,17 +94,15 @@ func TestUpOfMySQLWaitsAsLongAsItsContext(t *testing.T) {
 	holder, err := db.Conn(t.Context())
 	require.NoError(t, err)
 	defer holder.Close()
-	_, err = holder.ExecContext(t.Context(), "DO GET_LOCK(CONCAT('fencepost/', LEFT(SHA2(DATABASE(), 256), 40)), 0)")
-	require.NoError(t, err)
+	must(t, holder, "DO GET_LOCK(CONCAT('fencepost/', LEFT(SHA2(DATABASE(), 256), 40)), 0)")
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	err = onMySQL.Up(ctx, db)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "migrations: mysql: ")
 
-	wait := later(t, func() error { return onMySQL.Up(t.Context(), db) })
-	_, err = holder.ExecContext(t.Context(), "DO RELEASE_ALL_LOCKS()")
-	require.NoError(t, err)
+	wait := pgtest.Later(t, func() error { return onMySQL.Up(t.Context(), db) })
+	must(t, holder, "DO RELEASE_ALL_LOCKS()")
 	require.NoError(t, wait())
 }
 
@@ -156,10 +155,8 @@ func TestMarksOfMySQL(t *testing.T) {
 	t.Run("the twin, as text, takes other names for the same", func(t *testing.T) {
 		t.Parallel()
 		db, _ := newMySQL(t)
-		_, err := db.ExecContext(t.Context(), "CREATE TABLE twin (resource VARCHAR(200) PRIMARY KEY)")
-		require.NoError(t, err)
-		_, err = db.ExecContext(t.Context(), "INSERT INTO twin VALUES ('account/42'), ('groesse')")
-		require.NoError(t, err)
+		must(t, db, "CREATE TABLE twin (resource VARCHAR(200) PRIMARY KEY)")
+		must(t, db, "INSERT INTO twin VALUES ('account/42'), ('groesse')")
 		for _, other := range []string{"ACCOUNT/42", "account/42 ", "Áccount/42"} {
 			_, err := db.ExecContext(t.Context(), "INSERT INTO twin VALUES (?)", other)
 			require.ErrorContains(t, err, "Duplicate entry")
@@ -172,8 +169,7 @@ func TestCheckOfMySQLFindsTablesWithoutTransactions(t *testing.T) {
 	db, _ := newMySQL(t)
 	require.NoError(t, onMySQL.Up(t.Context(), db))
 	for _, statement := range []string{"ALTER TABLE fencepost_marks ENGINE = MyISAM", "DROP TABLE fencepost_floor"} {
-		_, err := db.ExecContext(t.Context(), statement)
-		require.NoError(t, err)
+		must(t, db, statement)
 	}
 	err := onMySQL.Check(t.Context(), db)
 	require.ErrorContains(t, err, "ALTER TABLE fencepost_marks ENGINE = InnoDB")
@@ -194,5 +190,67 @@ func TestGooseOfAHostOnMySQL(t *testing.T) {
 		require.NoError(t, onMySQL.Check(t.Context(), db))
 		_, err = provider.DownTo(t.Context(), 0)
 		require.NoError(t, err)
+	}
+}
+
+// hazard G28
+func TestAnEngineThatIsNotKnownToFenceGetsNoSchema(t *testing.T) {
+	t.Parallel()
+	server := testenv.OwnPostgres(t)
+	db, err := sql.Open("pgx", server.URL())
+	require.NoError(t, err)
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	for _, statement := range []string{
+		"SET allow_system_table_mods = on", "ALTER FUNCTION pg_catalog.version() RENAME TO was",
+		"CREATE FUNCTION pg_catalog.version() RETURNS text LANGUAGE sql AS 'SELECT ''CockroachDB CCL v25.4.14 (x86_64-pc-linux-gnu)'''",
+	} {
+		must(t, db, statement)
+	}
+	require.ErrorIs(t, migrations.Set{}.Up(t.Context(), db), engine.ErrUnfenced)
+	require.False(t, one[bool](t, db, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = 'fencepost')"), "nothing is made")
+	var wrong *migrations.CheckError
+	require.ErrorAs(t, migrations.Set{}.Check(t.Context(), db), &wrong)
+	require.Len(t, wrong.Findings, 1)
+	require.Contains(t, wrong.Findings[0], "CockroachDB CCL v25.4.14")
+
+	vouched := migrations.Set{DangerouslyTrustEngine: true}
+	require.NoError(t, vouched.Up(t.Context(), db))
+	require.NoError(t, vouched.Check(t.Context(), db))
+}
+
+func TestADialectThatIsNotTheDatabases(t *testing.T) {
+	t.Parallel()
+	const tables = " WHERE table_name LIKE 'fencepost%'"
+	for _, c := range []struct {
+		own    migrations.Dialect
+		seems  string
+		db     func(t *testing.T) *sql.DB
+		tables string
+	}{
+		{migrations.Postgres, "PostgreSQL", func(t *testing.T) *sql.DB { return newDatabase(t) }, "SELECT count(*) FROM information_schema.tables" + tables},
+		{migrations.MySQL, "MySQL or MariaDB", func(t *testing.T) *sql.DB { db, _ := newMySQL(t); return db },
+			"SELECT count(*) FROM information_schema.tables" + tables + " AND table_schema = DATABASE()"},
+		{migrations.SQLite, "SQLite", func(t *testing.T) *sql.DB { db, _ := newSQLite(t); return db }, "SELECT count(*) FROM sqlite_master WHERE name LIKE 'fencepost%'"},
+	} {
+		t.Run(c.own.String(), func(t *testing.T) {
+			t.Parallel()
+			db := c.db(t)
+			for _, dialect := range []migrations.Dialect{migrations.Postgres, migrations.MySQL, migrations.SQLite} {
+				if dialect == c.own {
+					continue
+				}
+				set := migrations.Set{Dialect: dialect}
+				for name, work := range map[string]func(ctx context.Context, db *sql.DB) error{
+					"Up": set.Up, "Check": set.Check, "Down": set.Down,
+					"Status": func(ctx context.Context, db *sql.DB) error { _, err := set.Status(ctx, db); return err },
+				} {
+					err := work(t.Context(), db)
+					require.ErrorContains(t, err, "migrations: Set.Dialect is "+dialect.String()+", and the database seems to be "+c.seems+": ", "%s of %s", name, dialect)
+				}
+			}
+			require.Zero(t, one[int](t, db, c.tables))
+			require.NoError(t, migrations.Set{Dialect: c.own}.Up(t.Context(), db), "the database can be used")
+		})
 	}
 }

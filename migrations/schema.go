@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// schema is the name of a PostgreSQL schema, as it is, unquoted.
+// schema is the unquoted name of a PostgreSQL schema.
 type schema string
 
-// newSchema returns the schema called name, or "fencepost" if name is empty.
-// Control characters and slashes are refused because keys of locks and lines
-// of settings are made as "schema/resource".
+// newSchema returns the schema called name, or "fencepost" if name is empty. It refuses
+// control characters and slashes, because keys of locks and lines of settings have the
+// form "schema/resource".
 func newSchema(name string) (schema, error) {
 	rule := ""
 	switch {
@@ -39,8 +39,8 @@ func (s schema) ident() string {
 	return `"` + strings.ReplaceAll(string(s), `"`, `""`) + `"`
 }
 
-// literal returns the name as a string constant, one that means the same
-// whether standard_conforming_strings is on or off.
+// literal returns the name as a string constant that is valid whether
+// standard_conforming_strings is on or off.
 func (s schema) literal() string {
 	quoted := "'" + strings.ReplaceAll(string(s), "'", "''") + "'"
 	if strings.Contains(quoted, `\`) {
@@ -49,8 +49,8 @@ func (s schema) literal() string {
 	return quoted
 }
 
-// tag returns a dollar quote, $word$ or one like it, that does not occur in the
-// name: the name stands inside function bodies, and in constants within them.
+// tag returns a dollar quote, $word$ or similar, that does not occur in the name: the
+// name occurs inside function bodies, and in constants within them.
 func (s schema) tag(word string) string {
 	tag := "$" + word + "$"
 	for i := 1; strings.Contains(string(s), tag); i++ {
@@ -59,8 +59,8 @@ func (s schema) tag(word string) string {
 	return tag
 }
 
-// put returns the text of a migration with the name where "fencepost" stands.
-// The files write it in these forms, and nowhere else.
+// put returns the text of a migration with the name in place of "fencepost". The files
+// write "fencepost" only in these forms.
 func (s schema) put(text string) string {
 	return strings.NewReplacer(
 		`"fencepost"`, s.ident(),

@@ -1,10 +1,15 @@
 package migrations_test
 
 import (
+	"context"
 	"database/sql"
+	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/pressly/goose/v3"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/migrations"
@@ -25,9 +30,9 @@ func TestStatus(t *testing.T) {
 		first, last string
 		things      string
 	}{
-		// A zone of its own must not move the times.
-		"on PostgreSQL": {migrations.Set{}, newDatabase(t, "TimeZone=Asia/Kathmandu"), "00001_marks.sql", "00016_version.sql", "SELECT count(*) FROM pg_class"},
-		"on SQLite":     {migrations.Set{Dialect: migrations.SQLite}, sqlite, "00001_marks.sql", "00002_floor.sql", "SELECT count(*) FROM sqlite_master"},
+		// The session's time zone must not change the times.
+		"on PostgreSQL": {migrations.Set{}, newDatabase(t, "TimeZone=Asia/Kathmandu"), "00001_marks.sql", "00008_admin.sql", "SELECT count(*) FROM pg_class"},
+		"on SQLite":     {migrations.Set{Dialect: migrations.SQLite}, sqlite, "00001_marks.sql", "00001_marks.sql", "SELECT count(*) FROM sqlite_master"},
 		"on MariaDB":    {onMySQL, mysql, "00001_marks.sql", "00001_marks.sql", mysqlThings},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +51,7 @@ func TestStatus(t *testing.T) {
 			require.EqualValues(t, newest(t, c.set), none[len(none)-1].Version)
 			require.Equal(t, things, one[int](t, c.db, c.things), "Status made something")
 
-			start := time.Now().Add(-time.Second) // the column's own resolution
+			start := time.Now().Add(-time.Second) // the column's resolution
 			require.NoError(t, c.set.Up(t.Context(), c.db))
 			for i, m := range status() {
 				require.Equal(t, none[i].File, m.File)
@@ -86,11 +91,11 @@ func TestNewerDatabase(t *testing.T) {
 	require.Empty(t, status[len(status)-1].File)
 	require.False(t, status[len(status)-1].AppliedAt.IsZero())
 	require.NoError(t, set.Up(ctx, db), "an old program beside new ones")
-	require.ErrorContains(t, set.Down(ctx, db), "migrations: postgres: the database is at version 99, and this program knows 16: use the newer one")
+	require.ErrorContains(t, set.Down(ctx, db), "migrations: postgres: the database is at version 99, newer than this program's 8: use a newer program")
 	require.Equal(t, before, catalog(t, f), "Down began what it cannot end")
 }
 
-// Tables that somebody's own goose or a script has made are not ours to change.
+// Tables that another goose or a script has created are not changed.
 func TestUnversioned(t *testing.T) {
 	t.Parallel()
 	sqlite, _ := newSQLite(t)
@@ -106,8 +111,7 @@ func TestUnversioned(t *testing.T) {
 			t.Parallel()
 			script, err := c.set.SQL()
 			require.NoError(t, err)
-			_, err = c.db.ExecContext(t.Context(), script)
-			require.NoError(t, err)
+			must(t, c.db, script)
 			before := one[int](t, c.db, c.things)
 			_, err = c.set.Status(t.Context(), c.db)
 			require.ErrorIs(t, err, migrations.ErrUnversioned)
@@ -115,6 +119,233 @@ func TestUnversioned(t *testing.T) {
 			require.ErrorIs(t, c.set.Down(t.Context(), c.db), migrations.ErrUnversioned)
 			require.NoError(t, c.set.Check(t.Context(), c.db))
 			require.Equal(t, before, one[int](t, c.db, c.things))
+		})
+	}
+}
+
+// hazard G13
+func TestSchemasOfAnyName(t *testing.T) {
+	t.Parallel()
+	host := newFence(t)
+	for _, name := range []string{
+		`we"ird; drop`, `o'brien`, `'; DROP SCHEMA "x" CASCADE; --`, `"`, `a.b`, `Größe`, `100%s`, `:name`, ` padded `, `UPPER`,
+		`back\slash`, `\'`, `$$`, `$fencepost$`, `$fencepost$ $fencepost1$`, `x; -- y`, `-- +goose Down`, `public2`,
+		strings.Repeat("x", 63),
+	} {
+		t.Run(strings.ReplaceAll(name, "/", "_"), func(t *testing.T) {
+			t.Parallel()
+			f := fence{host.Pool, name}
+			drop := "DROP SCHEMA IF EXISTS " + pgx.Identifier{name}.Sanitize() + " CASCADE"
+			f.atEnd(t, drop)
+			set := migrations.Set{Schema: name}
+			for range 2 {
+				require.NoError(t, set.Up(t.Context(), sqlDB(t, f)))
+			}
+			everything(t, f)
+
+			_, err := f.Exec(t.Context(), drop)
+			require.NoError(t, err)
+			script, err := set.SQL()
+			require.NoError(t, err)
+			_, err = f.Exec(t.Context(), script)
+			require.NoError(t, err)
+			everything(t, f)
+		})
+	}
+}
+
+// everything calls every function of a fence once.
+func everything(t *testing.T, f fence) {
+	t.Helper()
+	ctx := t.Context()
+	tx := f.begin(t, pgx.ReadCommitted)
+	require.NoError(t, f.admit(ctx, tx, "account/42", 5, "a"))
+	require.NoError(t, f.admit(ctx, tx, "account/42", 5, "a"))
+	require.Equal(t, "\n"+f.schema+"/account/42\n", get[string](t, f, tx, "SELECT current_setting('fencepost.admitted')"))
+	require.Equal(t, int64(5), get[int64](t, f, tx, "SELECT number FROM fence.report_only('account/42', 4, 'a')"))
+	require.Greater(t, get[int64](t, f, tx, "SELECT fence.mint('account/42', 'b')"), int64(5))
+	require.Zero(t, get[int](t, f, tx, "SELECT fence.evict('account/42', 6)"))
+	require.True(t, get[bool](t, f, tx, "SELECT granted FROM fence.acquire('account/42', 'c', '1 hour')"))
+	require.True(t, get[bool](t, f, tx, "SELECT renewed FROM fence.renew('account/42', 'c', '1 hour')"))
+	require.True(t, get[bool](t, f, tx, "SELECT fence.release('account/42', 'c')"))
+	require.Equal(t, get[int64](t, f, tx, "SELECT hashtextextended($1 || '/account/42', 9651)", f.schema),
+		get[int64](t, f, tx, "SELECT fence.lock_key('account/42')"))
+	require.NoError(t, tx.Rollback(ctx))
+}
+
+func TestSchemasThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, rule := range map[string]string{
+		"  ":                    "must not be blank",
+		strings.Repeat("x", 64): "must be at most 63 bytes, or PostgreSQL would cut it",
+		"x\x00":                 "must not contain control characters",
+		"x\n-- +goose Down":     "must not contain control characters",
+		"x\xff":                 "must be UTF-8",
+		"a/b":                   "must not contain a slash",
+	} {
+		_, err := migrations.Set{Schema: name}.SQL()
+		require.ErrorContains(t, err, "migrations: schema ")
+		require.ErrorContains(t, err, rule)
+	}
+}
+
+// A COMMIT that fails with SQLITE_BUSY leaves its transaction open. The next attempt on
+// that connection would see its own uncommitted work.
+func TestUpOfSQLiteBesideAReader(t *testing.T) {
+	t.Parallel()
+	set := migrations.Set{Dialect: migrations.SQLite}
+	for name, work := range map[string]func(migrations.Set, context.Context, *sql.DB) error{"Up": migrations.Set.Up, "Down": migrations.Set.Down} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, url := newSQLite(t)
+			require.NoError(t, set.Up(t.Context(), db))
+			if name == "Up" {
+				require.NoError(t, set.Down(t.Context(), db))
+			}
+			other, err := sql.Open("sqlite", url)
+			require.NoError(t, err)
+			opened(t, other)
+			reader, err := other.BeginTx(t.Context(), nil)
+			require.NoError(t, err)
+			var n int
+			require.NoError(t, reader.QueryRowContext(t.Context(), "SELECT count(*) FROM sqlite_master").Scan(&n))
+
+			done := make(chan error, 1)
+			go func() { done <- work(set, t.Context(), db) }()
+			select {
+			case err := <-done:
+				require.Fail(t, "it did not wait for the reader", "%v", err)
+			case <-time.After(300 * time.Millisecond): // several tries
+			}
+			require.NoError(t, reader.Rollback())
+			require.NoError(t, <-done)
+			status, err := set.Status(t.Context(), other)
+			require.NoError(t, err)
+			for _, m := range status {
+				require.Equal(t, name == "Down", m.AppliedAt.IsZero(), m.File)
+			}
+		})
+	}
+}
+
+// A program with its own goose migrations, and Go migrations in goose's global registry
+// under one of our versions.
+func TestUpBesideTheProgramsOwnGoose(t *testing.T) {
+	t.Cleanup(goose.ResetGlobalMigrations)
+	ran, back := 0, 0
+	goose.AddNamedMigrationContext("00002_host.go", func(ctx context.Context, tx *sql.Tx) error {
+		ran++
+		_, err := tx.ExecContext(ctx, "CREATE TABLE host_two (x integer)")
+		return err
+	}, func(context.Context, *sql.Tx) error {
+		back++
+		return nil
+	})
+	host := fstest.MapFS{"00001_host.sql": {Data: []byte("-- +goose Up\nCREATE TABLE host_one (x integer);\n")}}
+	sqlite, _ := newSQLite(t)
+
+	for _, c := range []struct {
+		dialect goose.Dialect
+		db      *sql.DB
+		set     migrations.Set
+		ours    string
+	}{
+		{goose.DialectPostgres, newDatabase(t), migrations.Set{}, "fencepost.fencepost_migrations"},
+		{goose.DialectSQLite3, sqlite, migrations.Set{Dialect: migrations.SQLite}, "fencepost_migrations"},
+	} {
+		ran = 0
+		require.NoError(t, c.set.Up(t.Context(), c.db))
+		require.Zero(t, ran, "the program's migration ran under our version table")
+
+		provider, err := goose.NewProvider(c.dialect, c.db, host)
+		require.NoError(t, err)
+		_, err = provider.Up(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, ran)
+
+		require.NoError(t, c.set.Up(t.Context(), c.db))
+		require.Equal(t, 1, ran)
+		require.Equal(t, 2, one[int](t, c.db, "SELECT max(version_id) FROM goose_db_version"))
+		require.Equal(t, applied(t, c.set), one[int](t, c.db, "SELECT count(*) FROM "+c.ours))
+		status, err := c.set.Status(t.Context(), c.db)
+		require.NoError(t, err)
+		require.Len(t, status, applied(t, c.set)-1, "the program's migration is none of ours")
+		require.NoError(t, c.set.Check(t.Context(), c.db))
+
+		require.NoError(t, c.set.Down(t.Context(), c.db))
+		require.Zero(t, back, "the program's migration was taken back under our version table")
+		require.Equal(t, 2, one[int](t, c.db, "SELECT max(version_id) FROM goose_db_version"))
+		require.Zero(t, one[int](t, c.db, "SELECT count(*) FROM host_two"))
+	}
+}
+
+// The example of FS's documentation, beside the program's own goose.
+func TestFSWithAVersionTableOfItsOwn(t *testing.T) {
+	t.Cleanup(goose.ResetGlobalMigrations)
+	goose.AddNamedMigrationContext("00002_host.go", func(context.Context, *sql.Tx) error { return nil }, nil)
+	db := newDatabase(t)
+	for range 2 {
+		require.NoError(t, upgrade(t.Context(), db))
+		require.NoError(t, migrations.Set{}.Check(t.Context(), db))
+	}
+	require.Equal(t, applied(t, migrations.Set{}), one[int](t, db, "SELECT count(*) FROM fencepost_versions"))
+	require.Zero(t, one[int](t, db, "SELECT count(*) FROM pg_class WHERE relname = 'goose_db_version'"))
+
+	files, err := migrations.Set{}.FS()
+	require.NoError(t, err)
+	_, err = goose.NewProvider(goose.DialectPostgres, newDatabase(t), files)
+	require.ErrorContains(t, err, "00002", "the twin: the program's migration is taken for one of ours")
+}
+
+// A program that uses goose's package-level functions and global registry.
+func TestTheProgramsGlobalGoose(t *testing.T) {
+	files, err := migrations.Set{}.FS()
+	require.NoError(t, err)
+	goose.SetBaseFS(files)
+	goose.SetTableName("host_versions")
+	goose.SetLogger(goose.NopLogger())
+	t.Cleanup(func() {
+		goose.SetBaseFS(nil)
+		goose.SetTableName(goose.DefaultTablename)
+	})
+	require.NoError(t, goose.SetDialect("postgres"))
+	db := newDatabase(t)
+	require.NoError(t, goose.UpContext(t.Context(), db, "."))
+	require.NoError(t, migrations.Set{}.Check(t.Context(), db))
+	require.ErrorIs(t, migrations.Set{}.Up(t.Context(), db), migrations.ErrUnversioned)
+	require.NoError(t, goose.DownToContext(t.Context(), db, ".", 0))
+	require.Error(t, migrations.Set{}.Check(t.Context(), db))
+}
+
+// A program that runs goose itself takes Set.FS.
+func TestGooseGoesUpAndDown(t *testing.T) {
+	t.Parallel()
+	sqlite, _ := newSQLite(t)
+	for name, c := range map[string]struct {
+		dialect goose.Dialect
+		db      *sql.DB
+		set     migrations.Set
+		count   string
+	}{
+		"on PostgreSQL":  {goose.DialectPostgres, newDatabase(t), migrations.Set{}, "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = 'fencepost'"},
+		"another schema": {goose.DialectPostgres, newDatabase(t), migrations.Set{Schema: "other"}, "SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace WHERE nspname = 'other'"},
+		"on SQLite":      {goose.DialectSQLite3, sqlite, migrations.Set{Dialect: migrations.SQLite}, "SELECT count(*) FROM sqlite_master WHERE name LIKE 'fencepost%'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files, err := c.set.FS()
+			require.NoError(t, err)
+			provider, err := goose.NewProvider(c.dialect, c.db, files, goose.WithDisableGlobalRegistry(true))
+			require.NoError(t, err)
+			for range 2 {
+				_, err = provider.Up(t.Context())
+				require.NoError(t, err)
+				require.NotZero(t, one[int](t, c.db, c.count))
+				require.NoError(t, c.set.Check(t.Context(), c.db))
+				_, err = provider.DownTo(t.Context(), 0)
+				require.NoError(t, err)
+				require.Zero(t, one[int](t, c.db, c.count), "Down left something behind")
+			}
 		})
 	}
 }

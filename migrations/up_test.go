@@ -3,16 +3,21 @@ package migrations_test
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
 	"io/fs"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/pressly/goose/v3"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/migrations"
 )
 
-// applied is how many versions a complete database has, with goose's 0.
+// applied returns how many versions a complete database has, including goose's 0.
 func applied(t *testing.T, set migrations.Set) int {
 	t.Helper()
 	files, err := set.FS()
@@ -35,11 +40,10 @@ func TestUp(t *testing.T) {
 			db := newDatabase(t, settings...)
 			db.SetMaxOpenConns(1) // Up must not wait for a second connection
 			for range 3 {
-				require.NoError(t, migrations.Up(t.Context(), db))
+				require.NoError(t, migrations.Set{}.Up(t.Context(), db))
 			}
 			require.Equal(t, applied(t, migrations.Set{}), one[int](t, db, "SELECT count(*) FROM fencepost.fencepost_migrations"))
-			_, err := db.ExecContext(t.Context(), "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT fencepost.admit('account/42', 5, 'a'); COMMIT")
-			require.NoError(t, err)
+			must(t, db, "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT fencepost.admit('account/42', 5, 'a'); COMMIT")
 			require.Equal(t, int64(5), one[int64](t, db, "SELECT number FROM fencepost.marks"))
 		})
 	}
@@ -104,7 +108,7 @@ func TestUpWithoutRights(t *testing.T) {
 	asRole(t, f, "GRANT USAGE ON SCHEMA "+f.schema)
 	db := sqlDB(t, f, f.named("SET ROLE fence.role"))
 	for set, text := range map[migrations.Set]string{
-		{Schema: f.schema + "_none"}:  `migrations: postgres: schema "` + f.schema + `_none" is not there, and this role cannot make it: `,
+		{Schema: f.schema + "_none"}:  `migrations: postgres: schema "` + f.schema + `_none" does not exist, and this role may not create it: `,
 		{Schema: f.schema + "_empty"}: `migrations: postgres: table "` + f.schema + `_empty".fencepost_migrations: `,
 		{Schema: f.schema}:            "migrations: postgres: ",
 	} {
@@ -114,7 +118,7 @@ func TestUpWithoutRights(t *testing.T) {
 		}
 		for _, work := range []func(migrations.Set, context.Context, *sql.DB) error{migrations.Set.Up, migrations.Set.Down} {
 			err := work(set, t.Context(), db)
-			if err == nil { // Down, where there is nothing
+			if err == nil { // Down of an empty database
 				continue
 			}
 			require.ErrorContains(t, err, text)
@@ -142,4 +146,235 @@ func TestUpRefuses(t *testing.T) {
 		_, err = set.SQL()
 		require.EqualError(t, err, name)
 	}
+}
+
+func TestUpDownUp(t *testing.T) {
+	t.Parallel()
+	t.Run("on PostgreSQL", func(t *testing.T) {
+		t.Parallel()
+		db := newDatabase(t)
+		db.SetMaxOpenConns(1) // neither may wait for a second connection
+		ctx := t.Context()
+		require.NoError(t, migrations.Set{}.Down(ctx, db), "there is nothing to take back")
+		require.Zero(t, one[int](t, db, "SELECT count(*) FROM pg_namespace WHERE nspname = 'fencepost'"))
+
+		must(t, db, "CREATE SCHEMA fencepost")
+		before := things(t, db)
+		require.NoError(t, migrations.Set{}.Up(ctx, db))
+		complete := things(t, db)
+		require.Contains(t, complete, "marks")
+		require.NoError(t, migrations.Set{}.Check(ctx, db))
+		role := newRole(t, db)
+		must(t, db, "SELECT fencepost.admit('account/42', 5, 'a'); GRANT USAGE ON SCHEMA fencepost TO "+role)
+
+		for range 2 {
+			require.NoError(t, migrations.Set{}.Down(ctx, db))
+			require.Equal(t, before, things(t, db))
+		}
+		require.NoError(t, migrations.Set{}.Up(ctx, db))
+		require.Equal(t, complete, things(t, db))
+		require.NoError(t, migrations.Set{}.Check(ctx, db))
+		require.True(t, one[bool](t, db, "SELECT has_schema_privilege($1, 'fencepost', 'USAGE')", role), "rights on the schema stay")
+		require.Zero(t, one[int](t, db, "SELECT count(*) FROM fencepost.marks"), "the marks do not")
+	})
+	sqlite, _ := newSQLite(t)
+	mysql, _ := newMySQL(t)
+	for name, c := range map[string]struct {
+		set migrations.Set
+		db  *sql.DB
+		all string
+	}{
+		"on SQLite": {migrations.Set{Dialect: migrations.SQLite}, sqlite,
+			"SELECT coalesce(group_concat(sql, '; '), '') FROM sqlite_master WHERE name NOT LIKE 'fencepost_migrations%' AND name NOT LIKE 'sqlite%'"},
+		"on MariaDB": {onMySQL, mysql,
+			`SELECT coalesce(group_concat(concat_ws(' ', t.engine, c.table_name, column_name, column_type, is_nullable, column_key) ORDER BY c.table_name, ordinal_position), '')
+			   FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
+			  WHERE table_schema = DATABASE() AND c.table_name <> 'fencepost_migrations'`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			c.db.SetMaxOpenConns(1)
+			require.NoError(t, c.set.Down(ctx, c.db), "there is nothing to take back")
+			status, err := c.set.Status(ctx, c.db)
+			require.NoError(t, err)
+			require.True(t, status[0].AppliedAt.IsZero())
+
+			require.NoError(t, c.set.Up(ctx, c.db))
+			complete := one[string](t, c.db, c.all)
+			require.Contains(t, complete, "fencepost_marks")
+			for range 2 {
+				require.NoError(t, c.set.Down(ctx, c.db))
+				require.Empty(t, one[string](t, c.db, c.all))
+			}
+			require.NoError(t, c.set.Up(ctx, c.db))
+			require.Equal(t, complete, one[string](t, c.db, c.all))
+			require.NoError(t, c.set.Check(ctx, c.db))
+		})
+	}
+}
+
+// newRole creates a role that may log in, and that exists as long as the test's database.
+func newRole(t *testing.T, db *sql.DB) string {
+	t.Helper()
+	name := one[string](t, db, "SELECT 'fencepost_test_' || replace(gen_random_uuid()::text, '-', '')")
+	must(t, db, "CREATE ROLE "+name+" LOGIN PASSWORD 'role'")
+	t.Cleanup(func() {
+		_, err := db.ExecContext(context.WithoutCancel(t.Context()), "DROP OWNED BY "+name+"; DROP ROLE "+name)
+		require.NoError(t, err)
+	})
+	return name
+}
+
+// things describes all objects that a user can create in a database, in any schema,
+// except goose's table.
+func things(t *testing.T, db *sql.DB) string {
+	t.Helper()
+	return one[string](t, db, `SELECT coalesce(string_agg(line, E'\n' ORDER BY line), '') FROM (
+		SELECT i.type || ' ' || i.identity || ' ' || coalesce(pg_get_functiondef(p.oid), '') || ' ' || coalesce(p.proacl::text, '')
+		  FROM (SELECT classid, objid, objsubid FROM pg_depend UNION SELECT refclassid, refobjid, refobjsubid FROM pg_depend) d
+		 CROSS JOIN pg_identify_object(d.classid, d.objid, d.objsubid) i
+		  LEFT JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid AND p.prokind = 'f'
+		 WHERE d.objid >= 16384 AND i.identity NOT LIKE '%fencepost_migrations%' AND i.identity NOT LIKE 'pg_toast%'
+		   AND i.type NOT IN ('toast table', 'schema', 'type', 'composite type')) x (line)`)
+}
+
+// A file that replaces functions restores the previous ones.
+func TestEachFileIsTakenBack(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	files, err := migrations.Set{}.FS()
+	require.NoError(t, err)
+	must(t, db, "CREATE SCHEMA fencepost")
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, files)
+	require.NoError(t, err)
+	functions := func() string {
+		return one[string](t, db, "SELECT coalesce(string_agg(pg_get_functiondef(oid) || coalesce(proacl::text, ''), ';' ORDER BY oid::regprocedure::text), '') "+
+			"FROM pg_proc WHERE pronamespace = 'fencepost'::regnamespace")
+	}
+	for _, source := range provider.ListSources() {
+		before := functions()
+		_, err := provider.UpByOne(t.Context())
+		require.NoError(t, err)
+		_, err = provider.Down(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, before, functions(), source.Path)
+		_, err = provider.UpByOne(t.Context())
+		require.NoError(t, err)
+	}
+}
+
+// An interrupted Up or Down leaves whole migrations, and no lock.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		trigger string
+		work    func(migrations.Set, context.Context, *sql.DB) error
+		left    int
+	}{
+		"Up":   {"BEFORE INSERT ON fence.fencepost_migrations FOR EACH ROW WHEN (new.version_id = 6)", migrations.Set.Up, 5},
+		"Down": {"BEFORE DELETE ON fence.fencepost_migrations FOR EACH ROW WHEN (old.version_id = 6)", migrations.Set.Down, 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFence(t)
+			set := migrations.Set{Schema: f.schema}
+			complete := catalog(t, f)
+			conn := f.conn(t)
+			db := sqlDB(t, f, "SET application_name = '"+f.schema+"'")
+			if name == "Up" {
+				require.NoError(t, set.Down(t.Context(), db))
+			}
+			// The sixth migration waits for the test.
+			require.NoError(t, f.exec(t.Context(), f, `CREATE FUNCTION fence.wait() RETURNS trigger LANGUAGE plpgsql AS
+				$$ BEGIN PERFORM pg_advisory_xact_lock(hashtext(TG_TABLE_SCHEMA)); RETURN coalesce(new, old); END $$;
+				CREATE TRIGGER wait `+c.trigger+" EXECUTE FUNCTION fence.wait()"))
+			holder, err := conn.Begin(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, f.exec(t.Context(), holder, "SELECT pg_advisory_xact_lock(hashtext($1))", f.schema))
+
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			wait := pgtest.Later(t, func() error { return c.work(set, ctx, db) })
+			pgtest.Await(t, func() bool {
+				return get[bool](t, f, f, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock')", f.schema)
+			})
+			cancel()
+			err = wait()
+			require.True(t, errors.Is(err, context.Canceled) || code(err) == "57014", "%v", err)
+			require.NoError(t, holder.Rollback(t.Context()))
+
+			status, err := set.Status(t.Context(), db)
+			require.NoError(t, err)
+			for _, m := range status {
+				require.Equal(t, m.Version > int64(c.left), m.AppliedAt.IsZero(), "%d", m.Version)
+			}
+			require.ErrorContains(t, set.Check(t.Context(), db), fmt.Sprintf("is at version %d, ", c.left))
+			require.NoError(t, f.exec(t.Context(), f, "DROP FUNCTION fence.wait CASCADE"))
+			require.NoError(t, set.Up(t.Context(), db))
+			require.Equal(t, complete, catalog(t, f))
+		})
+	}
+}
+
+// Down cannot revert a function that a view outside the set uses. The marks exist until
+// everything else is dropped.
+func TestDownThatCannotGoOn(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	db, set := sqlDB(t, f), migrations.Set{Schema: f.schema}
+	complete := catalog(t, f)
+	require.NoError(t, f.admit(t.Context(), f, "account/42", 5, "a"))
+	require.NoError(t, f.exec(t.Context(), f, "CREATE VIEW fence.mine AS SELECT (fence.acquire('x', 'y', '1 s')).*"))
+	require.Equal(t, "2BP01", code(set.Down(t.Context(), db)), "other objects depend on it")
+	number, _ := f.mark(t, "account/42")
+	require.EqualValues(t, 5, number)
+	require.NoError(t, f.exec(t.Context(), f, "DROP VIEW fence.mine"))
+	require.NoError(t, set.Up(t.Context(), db))
+	require.Equal(t, complete, catalog(t, f))
+	require.NoError(t, set.Check(t.Context(), db))
+}
+
+// Without admit no token could be admitted, and every write of the table would be
+// refused.
+func TestDownWhileATableIsProtected(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	db, set := sqlDB(t, f), migrations.Set{Schema: f.schema}
+	require.NoError(t, f.exec(t.Context(), f, "CREATE TABLE fence.accounts (id bigint)"))
+	require.NoError(t, f.exec(t.Context(), f, "SELECT fence.protect($1::text::regclass, $$'account/' || id$$)", f.sql("fence.accounts")))
+	require.ErrorContains(t, set.Down(t.Context(), db), "migrations: postgres: tables are still protected: "+f.schema+".accounts")
+	require.NoError(t, set.Up(t.Context(), db))
+	require.NoError(t, set.Check(t.Context(), db))
+	require.NoError(t, f.exec(t.Context(), f, "SELECT fence.unprotect($1::text::regclass)", f.sql("fence.accounts")))
+	require.NoError(t, set.Down(t.Context(), db))
+}
+
+// Concurrent Ups and Downs run one after another.
+func TestUpsBesideDowns(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	db, set := sqlDB(t, f), migrations.Set{Schema: f.schema}
+	complete := catalog(t, f)
+	holder := f.begin(t, pgx.ReadCommitted)
+	require.NoError(t, f.exec(t.Context(), holder, "SELECT pg_advisory_xact_lock(hashtextextended($1, 9651))", f.schema))
+	var waits []func() error
+	for i := range 6 {
+		work := migrations.Set.Up
+		if i%2 == 0 {
+			work = migrations.Set.Down
+		}
+		waits = append(waits, pgtest.Later(t, func() error { return work(set, t.Context(), db) }))
+	}
+	require.NoError(t, holder.Rollback(t.Context()))
+	for _, wait := range waits {
+		require.NoError(t, wait())
+	}
+	status, err := set.Status(t.Context(), db)
+	require.NoError(t, err)
+	for _, m := range status {
+		require.Equal(t, status[0].AppliedAt.IsZero(), m.AppliedAt.IsZero(), "all or none")
+	}
+	require.NoError(t, set.Up(t.Context(), db))
+	require.Equal(t, complete, catalog(t, f))
 }

@@ -2,13 +2,63 @@ package migrations
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	"github.com/pressly/goose/v3/database"
 )
 
-// versions is goose's table of applied migrations, under a name of our own,
-// so that a program's goose_db_version is left alone.
+// ErrUnversioned is returned if the tables exist and [Set.Up]'s version table does not:
+// [Set.SQL] or the program's own goose created them. Apply later versions with the same
+// tool. [Set.Check] reports whether the tables are complete.
+var ErrUnversioned = errors.New("the tables exist, but were not applied by Up: use the tool that applied them (Check reports whether they are complete)")
+
+// Migration is one file of a [Set] in one database.
+type Migration struct {
+	// Version is the file's number.
+	Version int64
+	// File is the name of the file, as in "00001_marks.sql". It is empty for a version
+	// that this library does not have.
+	File string
+	// AppliedAt is the time on the server's clock, or zero if the file was not applied.
+	AppliedAt time.Time
+}
+
+// Status returns the set's migrations, and those that a newer library has applied, the
+// oldest first. It reads the version table and changes nothing. If nothing was applied,
+// no table is needed. The role of db needs SELECT on that table (on PostgreSQL:
+// fencepost_migrations, in the schema). The application's own role lacks that right: use
+// [Set.Check] there. Status returns [ErrUnversioned] if Up did not create the tables.
+func (s Set) Status(ctx context.Context, db *sql.DB) ([]Migration, error) {
+	_, table, err := s.parts()
+	if err != nil {
+		return nil, err
+	}
+	applied, err := table.applied(ctx, db, s.Dialect)
+	if err != nil {
+		return nil, s.failed(ctx, db, err)
+	}
+	all := map[int64]Migration{}
+	for version, at := range applied {
+		all[version] = Migration{Version: version, AppliedAt: at}
+	}
+	for version, file := range s.files() {
+		all[version] = Migration{Version: version, File: file, AppliedAt: applied[version]}
+	}
+	delete(all, 0) // goose's own
+	status := make([]Migration, 0, len(all))
+	for _, version := range slices.Sorted(maps.Keys(all)) {
+		status = append(status, all[version])
+	}
+	return status, nil
+}
+
+// versions is goose's table of applied migrations, under another name than the program's
+// goose_db_version.
 type versions struct {
 	database.Store
 
@@ -40,15 +90,14 @@ func newVersions(d Dialect, name schema) (versions, error) {
 	return v, err
 }
 
-// TableExists replaces goose's own, which takes quoted names as they are and
-// would not find them.
+// TableExists replaces goose's own method, which does not find a quoted name.
 func (v versions) TableExists(ctx context.Context, db database.DBTxConn) (bool, error) {
 	var exists bool
 	err := db.QueryRowContext(ctx, v.exists, v.args...).Scan(&exists)
 	return exists, err
 }
 
-// create makes the table, as goose would, where it is missing.
+// create creates the table as goose would, if it does not exist.
 func (v versions) create(ctx context.Context, db database.DBTxConn) error {
 	exists, err := v.TableExists(ctx, db)
 	if err != nil || exists {
@@ -61,4 +110,71 @@ func (v versions) create(ctx context.Context, db database.DBTxConn) error {
 		return fmt.Errorf("version 0: %w", err)
 	}
 	return nil
+}
+
+// applied returns the time at which each version was applied. Goose's own method
+// would create the table.
+func (v versions) applied(ctx context.Context, db *sql.DB, d Dialect) (map[int64]time.Time, error) {
+	exists, err := v.kept(ctx, db, d)
+	if err != nil || !exists {
+		return nil, err
+	}
+	rows, err := db.QueryContext(ctx, "SELECT version_id, "+appliedAt(d)+" FROM "+v.Tablename()+" ORDER BY id")
+	if err != nil {
+		return nil, fmt.Errorf("versions in %s: %w", v.Tablename(), err)
+	}
+	defer rows.Close()
+	applied := map[int64]time.Time{}
+	for rows.Next() {
+		var version, at int64
+		if err := rows.Scan(&version, &at); err != nil {
+			return nil, fmt.Errorf("versions in %s: %w", v.Tablename(), err)
+		}
+		applied[version] = time.Unix(at, 0).UTC()
+	}
+	return applied, rows.Err()
+}
+
+// kept reports whether the version table exists. It returns ErrUnversioned if the marks
+// exist without it. It tests the marks first, because a concurrent Up creates the version
+// table first.
+func (v versions) kept(ctx context.Context, db database.DBTxConn, d Dialect) (bool, error) {
+	made, err := v.named(marksTable(d)).TableExists(ctx, db)
+	if err != nil {
+		return false, err
+	}
+	exists, err := v.TableExists(ctx, db)
+	if err == nil && made && !exists {
+		err = ErrUnversioned
+	}
+	return exists, err
+}
+
+// named returns versions whose TableExists tests another table.
+func (v versions) named(table string) versions {
+	v.args = slices.Clone(v.args)
+	v.args[len(v.args)-1] = table
+	return v
+}
+
+// marksTable returns the name of the dialect's table of marks.
+func marksTable(d Dialect) string {
+	if d == Postgres {
+		return "marks"
+	}
+	return "fencepost_marks"
+}
+
+// appliedAt returns the SQL expression for the time at which a version was applied, in
+// seconds since 1970. A timestamp would have another type in each driver, and be in the
+// session's time zone on MySQL.
+func appliedAt(d Dialect) string {
+	switch d {
+	case MySQL:
+		return "UNIX_TIMESTAMP(tstamp)"
+	case SQLite:
+		return "CAST(strftime('%s', tstamp) AS INTEGER)"
+	default:
+		return "floor(extract(epoch FROM tstamp))::bigint"
+	}
 }

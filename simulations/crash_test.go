@@ -8,15 +8,15 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
-	"github.com/fencepost/fencepost/simulations/history"
+	"github.com/fencepost/fencepost/internal/history"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/pgtoken"
 )
 
-// What was granted and claimed before the server crashes is judged together with
-// what is after it, in sessions that commit asynchronously.
+// Grants and claims before and after a crash of the server are checked as one history, in
+// sessions that commit asynchronously.
 func TestNumbersAndMarksAcrossCrashes(t *testing.T) {
 	t.Parallel()
 	spare := testenv.SparePostgres(t)
@@ -35,10 +35,10 @@ func TestNumbersAndMarksAcrossCrashes(t *testing.T) {
 	})
 }
 
-// claims grants a number for resource, raises the mark to it, and puts both down.
+// claims grants a number for resource, raises the mark to it, and records both.
 type claims func(t *testing.T, conn *pgx.Conn, r *history.Recorder, resource, holder string)
 
-// crashes makes a claim, crashes the server and looks at the mark, three times.
+// crashes makes a claim, crashes the server and reads the mark, three times.
 func crashes(t *testing.T, spare *testenv.Spare, claim claims) []history.Violation {
 	t.Helper()
 	r := history.NewRecorder()
@@ -81,7 +81,7 @@ func nextvalAndUpsert(t *testing.T, conn *pgx.Conn, r *history.Recorder, resourc
 	})
 }
 
-// claim ends the question for tok, and raises the mark.
+// claim records the grant of tok, and raises the mark.
 func claim(t *testing.T, r *history.Recorder, asked *history.Open, tok token.Token, raise func(context.Context) error) {
 	t.Helper()
 	asked.End(history.Accepted, func(op *history.Op) { op.Number = tok.Number })

@@ -1,38 +1,39 @@
-// Package simulations proves, as a test, that somebody's own code survives the
-// pause: a holder of a lock that stands still past the end of its lease, and
-// then writes.
+// Package simulations tests your own code against a paused lock holder: a holder that is
+// stopped, loses its lease, resumes, and then writes.
 //
 // # What it is
 //
-// [Run] performs a [Subject], which is your own function, again and again with
-// two, three and more holders. One of them is stopped: at a step of its own
-// work, which guards, drivers and transports report. Its lock is taken away, a
-// successor writes, it wakes up or never does, and the resource is counted.
+// [Run] calls a [Subject], your own function, many times with two, three and more holders.
+// It stops one of them at a step of its work, which guards, drivers and transports
+// report. It takes the lock away, lets a successor write, and resumes the stopped holder
+// or ends it. Then it counts what the resource contains.
 //
 //	A   acquires, claims, reads │ stopped                   │ writes: refused?
-//	lock                        │ taken away, never told    │
+//	lock                        │ taken away, without notice│
 //	B                           │ acquires, reads, writes   │
 //
-// First every interleaving of a small plan, then random ones from a printed
-// seed. What everybody did is put down ([history.History]) and held against
-// rules ([history.Rules]); the verdict is a broken rule in words, and the
-// shortest history that breaks it.
+// Run first performs every interleaving of a small plan, then random ones from a seed
+// that it prints. It records the operations of every writer and checks them against
+// rules, which docs/testing.md lists. A verdict names the rule that was broken and shows
+// the shortest history that breaks it.
 //
 // # What it promises
 //
-// It can fail: the same is performed with all refusals ignored, and there the
-// resource must be corrupted, or the run itself fails as toothless. Code that
-// survives is not accused: what is not known, such as the outcome of an
-// ordinary error, counts for it. Nothing has to wait for a lease to end, so that
-// a plan takes milliseconds in memory.
+// A pass means something: Run performs the same with all refusals ignored (the unguarded
+// twin), and fails as vacuous unless that corrupts the resource. Correct code does not
+// fail: where a result is ambiguous, such as the outcome of an ordinary error, the rules
+// assume the result that is allowed. A pass logs what it covered and what it could not
+// observe. A verdict ends with its most likely cause.
 //
-// # What it does not
+// Run takes locks away instead of waiting for leases to expire, so a plan takes
+// milliseconds in memory.
 //
-// It sees steps and counts units. What a Do writes to another place than Count
-// looks at, over a connection that nobody listens to, it cannot judge. On a real
-// database it stops writers at their steps and does not decide how a server
-// interleaves what runs between them. It stops goroutines; package process
-// stops processes.
+// # What it does not do
+//
+// It observes steps and counts units. It does not detect writes over a connection without
+// a tracer to data that Count does not read. On a real database it stops writers at their
+// steps, and does not control how the server interleaves the statements between them. It
+// stops goroutines; package process stops processes.
 //
 //	func TestWithdrawalsSurviveThePause(t *testing.T) {
 //		app := start(t)
@@ -46,7 +47,6 @@
 //
 // # Where next
 //
-// docs/testing.md for how to read a verdict and have it again; pgxpoint,
-// sqlpoint and httppoint for the steps of your drivers; process for real
-// processes, proxy for partitions, history to judge what you record yourself.
+// docs/testing.md explains how to read and reproduce a verdict. Packages pgxpoint, sqlpoint
+// and httppoint report the steps of drivers and HTTP; package process tests real processes.
 package simulations

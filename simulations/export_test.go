@@ -1,20 +1,57 @@
 package simulations
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"time"
+
+	"github.com/fencepost/fencepost/internal/history"
 )
 
-// Interleavings are the names of all of a plan.
-func Interleavings(steps []string) []string {
+// Interleavings returns the names of all interleavings of a plan.
+func Interleavings(steps []string, answers int) []string {
 	var names []string
-	for _, i := range interleavings(steps) {
+	two, three := interleavings(steps, answers, 1, false)
+	for _, i := range append(two, three...) {
 		names = append(names, i.String())
 	}
 	return names
 }
 
-// Shuffle performs what seed draws, and says what everybody did.
+// Within limits the interleavings of two holders, of three, and random ones; zero means
+// all. The first seed is constant unless s has one. A late machine breaks no rule about
+// delays.
+func Within(ofTwo, others int, s Subject) Subject {
+	s.extent, s.slack, s.Seed = extent{ofTwo, others}, 10*time.Minute, cmp.Or(s.Seed, 1)
+	return s
+}
+
+// Outliving is for a subject that leaves a goroutine running. The verdict waits for its
+// write, however late the machine is.
+func Outliving(s Subject) Subject {
+	s.strays = 2 * time.Minute
+	return s
+}
+
+// Impatient makes a delay of five seconds more than the limit break the rule about delays.
+func Impatient(s Subject) Subject {
+	s.slack = 5 * time.Second
+	return s
+}
+
+// Cover is Check, and also returns what the run covers.
+func Cover(ctx context.Context, s Subject) (string, error) {
+	s, err := s.complete()
+	if err != nil {
+		return "", err
+	}
+	covered, err := examine(ctx, s)
+	return covered.String(), err
+}
+
+// Shuffle performs the random interleaving of seed, and returns the operations of all
+// writers.
 func Shuffle(ctx context.Context, s Subject, seed uint64) ([]string, error) {
 	s, err := s.complete()
 	if err != nil {
@@ -37,25 +74,37 @@ func Shuffle(ctx context.Context, s Subject, seed uint64) ([]string, error) {
 	return did, err
 }
 
-// Stuck is what is said of a writer that does not end.
+// Stuck returns the error text for a writer that does not end.
 func Stuck(writer string, steps ...string) string {
-	return (&stuckError{writer, patience, steps}).Error()
+	return (&stuckError{writer, stuckTimeout, steps}).Error()
 }
 
-// Gate is a gate whose writer is stopped everywhere.
-type Gate struct{ *gate }
+// Breakpoint is a breakpoint that stops every step.
+type Breakpoint struct{ *breakpoint }
 
-// NewGate returns one.
-func NewGate() Gate { return Gate{newGate(everywhere)} }
+// NewBreakpoint returns one.
+func NewBreakpoint() Breakpoint { return Breakpoint{newBreakpoint(everywhere)} }
 
-// Pass comes by.
-func (g Gate) Pass(step string) { g.pass(step) }
+// Pass is a caller's step.
+func (b Breakpoint) Pass(step string) { b.pass(step) }
 
-// Next waits for somebody who is stopped, and says where.
-func (g Gate) Next() string { return <-g.parked }
+// Next waits until a caller is stopped, and returns its step.
+func (b Breakpoint) Next() string { return <-b.parked }
 
-// Go lets one go on.
-func (g Gate) Go() { g.resume <- struct{}{} }
+// Resume releases one caller that is stopped.
+func (b Breakpoint) Resume() { b.resumeOne() }
 
-// Open lets everybody go on.
-func (g Gate) Open() { g.open() }
+// Disable releases all callers that are stopped, and stops no more.
+func (b Breakpoint) Disable() { b.disable() }
+
+// NewVerdict returns a verdict with violations.
+func NewVerdict(v Verdict, violations ...history.Violation) *Verdict {
+	v.violations = violations
+	return &v
+}
+
+// Violations returns the broken rules.
+func Violations(v *Verdict) []history.Violation { return v.violations }
+
+// History returns the recorded history of the interleaving.
+func History(v *Verdict) history.History { return v.history }

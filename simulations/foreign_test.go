@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/simulations"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/pgtoken"
 )
 
-// fences are guards that people write by hand, and that others have shipped.
+// fences are guards written by hand, or shipped in other software.
 type fences struct {
 	*table
 	mark string
@@ -38,7 +39,7 @@ func (f *fences) subject(do func(context.Context) error) simulations.Subject {
 	}
 }
 
-// raise is the claim of the token that ctx carries.
+// raise claims with the token in ctx.
 func (f *fences) raise(ctx context.Context) error {
 	tok, err := token.FromContext(ctx, resource)
 	if err == nil {
@@ -63,12 +64,11 @@ func (f *fences) check(ctx context.Context, q querier, lock string) error {
 	return nil
 }
 
-// A fence by hand: claimed first, and checked under a row lock that lasts as
+// This is a fence by hand. It claims first, and compares under a row lock that lasts as
 // long as the transaction that writes.
-func TestForShareByHandSurvives(t *testing.T) {
-	t.Parallel()
+func runForShare(t *testing.T, try scope) {
 	f := newFences(t)
-	require.NoError(t, simulations.Examine(t, f.subject(f.forShare)))
+	require.NoError(t, simulations.Check(t, try(f.subject(f.forShare))))
 }
 
 // It lasts for as long as its holder sleeps, too. // hazard G8
@@ -76,8 +76,8 @@ func TestForShareByHandKeepsOthersWaiting(t *testing.T) {
 	t.Parallel()
 	f := newFences(t)
 	s := f.subject(f.forShare)
-	s.Bound = idle
-	breaks(t, s, "bound")
+	s.MaxBlocking = idle
+	breaks(t, s, "bounded-blocking", simulations.Impatient)
 }
 
 func (f *fences) forShare(ctx context.Context) error {
@@ -92,7 +92,7 @@ func (f *fences) forShare(ctx context.Context) error {
 	})
 }
 
-// OpenBao's shape: the check is on one connection, the write on another.
+// As in OpenBao, the check is on one connection and the write on another.
 func TestACheckOnAnotherConnectionIsCaught(t *testing.T) {
 	t.Parallel()
 	f := newFences(t)
@@ -105,7 +105,7 @@ func TestACheckOnAnotherConnectionIsCaught(t *testing.T) {
 	breaks(t, s, "order")
 }
 
-// pg_lease's shape: the check is in the transaction, and locks nothing.
+// As in pg_lease, the check is in the transaction, without a lock.
 func TestACheckWithoutARowLockIsCaught(t *testing.T) {
 	t.Parallel()
 	f := newFences(t)
@@ -123,34 +123,38 @@ func TestACheckWithoutARowLockIsCaught(t *testing.T) {
 	breaks(t, s, "once")
 }
 
-// breaks asserts that s breaks rule.
-func breaks(t *testing.T, s simulations.Subject, rule string) {
+// breaks asserts that s breaks rule, also with its interleavings limited by some.
+func breaks(t *testing.T, s simulations.Subject, rule string, changes ...scope) {
 	t.Helper()
-	err := simulations.Examine(t, s)
+	s = untilFound(s)
+	for _, change := range changes {
+		s = change(s)
+	}
+	err := simulations.Check(t, s)
 	var verdict *simulations.Verdict
 	require.ErrorAs(t, err, &verdict)
 	require.True(t, verdict.Breaks(rule), "%v", err)
 	t.Log(err)
 }
 
-// The claim is refused in place of the write, which nobody looks at.
-func TestAWriteThatNobodySeesIsNoPass(t *testing.T) {
+// The claim is refused in place of the write, which is not traced.
+func TestAnUntracedWriteIsNoPass(t *testing.T) {
 	t.Parallel()
 	u := newTable(t)
 	plain, err := pgxpool.New(t.Context(), u.pool.Config().ConnString())
 	require.NoError(t, err)
 	t.Cleanup(plain.Close)
 	iss := &pgtoken.Issuer{DB: plain, Schema: u.schema}
-	locks := &token.Locker{Issuer: iss, Claim: (&sqlguard.Guard{DB: plain, Schema: u.schema}).Admit}
+	locks := &lock.Locker{Issuer: iss, Claim: (&sqlguard.Guard{DB: plain, Schema: u.schema}).Admit}
 	s := simulations.Subject{
 		Issuer: iss, Resource: resource, Count: u.Count,
 		Do: func(ctx context.Context) error {
 			return locks.Hold(ctx, resource, func(ctx context.Context) error { return u.add(ctx, plain, plain) })
 		},
 	}
-	require.ErrorContains(t, simulations.Examine(t, s), "nobody saw Do write")
+	require.ErrorContains(t, simulations.Check(t, some(s)), "no tracer saw Do write")
 	s.Do = func(ctx context.Context) error {
 		return locks.Hold(ctx, resource, func(ctx context.Context) error { return u.add(ctx, u.pool, u.pool) })
 	}
-	breaks(t, s, "order") // by the tracer it is seen, and caught
+	breaks(t, s, "order") // the tracer observes it
 }

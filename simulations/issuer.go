@@ -5,22 +5,23 @@ import (
 	"errors"
 	"time"
 
-	"github.com/fencepost/fencepost/simulations/history"
+	"github.com/fencepost/fencepost/internal/failpoint"
+	"github.com/fencepost/fencepost/internal/history"
 	"github.com/fencepost/fencepost/token"
 )
 
-// ages is what a writer believes its lease to last: the worst holder there is
-// never notices by itself that it has lost the lock.
+// ages is what a writer takes its lease's duration to be: the worst holder never notices
+// by itself that it has lost the lock.
 const ages = time.Hour
 
 var errReplyLost = errors.New("simulations: the reply was lost")
 
-// issuer is the subject's, as one writer sees it.
+// issuer is the subject's Issuer for one writer.
 type issuer struct{ w *writer }
 
 var _ token.Issuer = (*issuer)(nil)
 
-// Unwrap makes a Hold of the subject's own a re-entry.
+// Unwrap makes a Hold in the subject's code a nested one.
 func (i *issuer) Unwrap() token.Issuer { return i.w.stage.subject.Issuer }
 
 func (i *issuer) Acquire(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
@@ -37,7 +38,7 @@ func (i *issuer) Acquire(ctx context.Context, resource, holder string, ttl time.
 		if !errors.Is(err, token.ErrHeld) {
 			return grant, err
 		}
-		if !w.wait(stepHeld) { // else it asks again when the director says so
+		if !w.wait(stepHeld) { // otherwise it retries when the director resumes it
 			select {
 			case w.held <- struct{}{}:
 			default:
@@ -47,26 +48,26 @@ func (i *issuer) Acquire(ctx context.Context, resource, holder string, ttl time.
 	}
 }
 
-// ask puts down every answer but that another has the lock, and the whole
-// waiting as one question.
+// ask records every answer except that another writer has the lock. A whole wait is one
+// operation.
 func (i *issuer) ask(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
 	w := i.w
 	op := history.Op{Kind: history.Acquire, Holder: holder, Began: time.Duration(w.since.Load())}
 	sent, counted := time.Now(), w.stage.recorder.Now()
-	grant, err := i.Unwrap().Acquire(Unheard(ctx), resource, holder, ttl)
+	grant, err := i.Unwrap().Acquire(failpoint.Untraced(ctx), resource, holder, ttl)
 	if errors.Is(err, token.ErrHeld) {
 		return grant, err
 	}
-	op.Number, op.Outcome = grant.Token.Number, Outcome(err)
+	op.Number, op.Outcome = grant.Token.Number, history.OutcomeOf(err)
 	if err == nil {
 		op.Until = counted + grant.Until.Sub(sent)
 	}
-	if err == nil && w.mute.Load() {
+	if err == nil && w.dropsGrant.Load() {
 		op.Outcome, op.Until, err = history.Unknown, 0, errReplyLost
 	}
 	w.record(op)
 	if op.Number > 0 {
-		w.tok.Store(&grant.Token) // the director knows what was lost on the way
+		w.has(grant.Token) // also if the reply is lost
 	}
 	if err != nil {
 		return token.Grant{}, err
@@ -82,9 +83,45 @@ func (i *issuer) Release(ctx context.Context, tok token.Token) error {
 		return errCrashed
 	}
 	op := history.Op{Kind: history.Release, Number: tok.Number, Holder: tok.Holder, Began: w.now()}
-	err := i.Unwrap().Release(Unheard(ctx), tok)
-	op.Outcome = LockOutcome(err)
+	err := i.Unwrap().Release(failpoint.Untraced(ctx), tok)
+	op.Outcome = history.LockOutcomeOf(err)
 	w.record(op)
 	w.kept.Store(op.Outcome == history.Unknown)
+	return err
+}
+
+// Renew blocks for a paused writer, and for one that must not notice that its lock is lost.
+func (i *issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) (time.Time, error) {
+	w := i.w
+	if w.asleep.Load() || w.lost.Load() || w.dead.Load() {
+		return time.Time{}, w.hang(ctx)
+	}
+	err := w.renew(failpoint.Untraced(ctx), tok, ttl)
+	if w.lost.Load() {
+		return time.Time{}, w.hang(ctx) // the lock was taken away meanwhile
+	}
+	return time.Now().Add(ages), err
+}
+
+// hang blocks until ctx or the writer has ended.
+func (w *writer) hang(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-w.done: // there is no caller any more
+		return errCrashed
+	}
+}
+
+// renew calls the subject's issuer and records the operation.
+func (w *writer) renew(ctx context.Context, tok token.Token, ttl time.Duration) error {
+	op := history.Op{Kind: history.Renew, Number: tok.Number, Holder: tok.Holder, Began: w.now()}
+	sent, counted := time.Now(), w.stage.recorder.Now()
+	until, err := w.stage.subject.Issuer.Renew(ctx, tok, ttl)
+	op.Outcome = history.LockOutcomeOf(err)
+	if err == nil {
+		op.Until = counted + until.Sub(sent)
+	}
+	w.record(op)
 	return err
 }

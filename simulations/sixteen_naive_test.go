@@ -14,8 +14,8 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// The histories are worth what they catch. These are the fences that people
-// write by hand; each must be found out, by one of the rules that it is about.
+// These are fences written by hand. The histories must expose each of them, by one of the
+// rules that it breaks.
 func TestHistoriesCatchWhatPeopleWrite(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -23,10 +23,10 @@ func TestHistoriesCatchWhatPeopleWrite(t *testing.T) {
 		rules []string
 	}{
 		"none":                         {naive{}, []string{"order"}},
-		"SELECT, then write":           {naive{judge: other, outside: true}, []string{"order", "versions"}}, // hazard G1
-		"no row lock":                  {naive{judge: other}, []string{"order", "versions"}},                // hazard G1
-		"<= without the holder":        {naive{judge: below, lock: true}, []string{"holder"}},               // hazard G4
-		"equality in place of order":   {naive{judge: differs, lock: true}, []string{"reason", "order"}},    // hazard G5
+		"SELECT, then write":           {naive{judge: other, outside: true}, []string{"order", "versions"}},        // hazard G1
+		"no row lock":                  {naive{judge: other}, []string{"order", "versions"}},                       // hazard G1
+		"<= without the holder":        {naive{judge: below, lock: true}, []string{"holder"}},                      // hazard G4
+		"equality in place of order":   {naive{judge: differs, lock: true}, []string{"spurious-refusal", "order"}}, // hazard G5
 		"a mark that is forgotten":     {naive{judge: other, lock: true, forgets: "true"}, []string{"order", "mark"}},
 		"marks pruned without a floor": {naive{judge: other, lock: true, forgets: "number < $1"}, []string{"order", "mark"}}, // hazard G21
 	} {
@@ -35,7 +35,7 @@ func TestHistoriesCatchWhatPeopleWrite(t *testing.T) {
 			n := &c.fence
 			n.versioned = newVersioned(t)
 			s := newSixteen(t, n.way())
-			for range 10 { // the first thousand will do, mostly
+			for range 50 { // mostly the first thousand suffice
 				for _, v := range s.run(1000) {
 					if slices.Contains(c.rules, v.Rule.ID) {
 						t.Log(v.Rule, v.Why)
@@ -52,16 +52,16 @@ func TestHistoriesCatchWhatPeopleWrite(t *testing.T) {
 type naive struct {
 	*versioned
 	judge   func(mark guard.Mark, tok token.Token) (refused bool)
-	outside bool   // the mark is read in a statement of its own, before the transaction
-	lock    bool   // the mark's row is locked while it is judged
+	outside bool   // the mark is read in a separate statement, before the transaction
+	lock    bool   // the mark's row is locked while it is compared
 	forgets string // which marks are deleted now and then
 }
 
 func below(mark guard.Mark, tok token.Token) bool { return tok.Number < mark.Number }
 func other(mark guard.Mark, tok token.Token) bool { return mark.Admits(tok) != nil }
 
-// differs is the fence of a lock service's manual: the holder of the day alone
-// may write, and it is only known who that is where it has claimed.
+// differs is the fence in a lock service's manual: only the current holder may write,
+// which is only known after it has claimed.
 func differs(mark guard.Mark, tok token.Token) bool {
 	return mark.Holder != "" && mark.Holder != tok.Holder
 }
@@ -77,7 +77,7 @@ func (n *naive) way() way {
 		w.forget = func(ctx context.Context, least int64) error {
 			_, err := n.pool.Exec(ctx, "DELETE FROM "+n.marks()+" WHERE "+n.forgets+" AND $1::bigint IS NOT NULL", least)
 			if err = victim(err); errors.Is(err, guard.ErrRetryable) {
-				return nil // next time, then
+				return nil // it is retried later
 			}
 			return err
 		}
@@ -85,8 +85,8 @@ func (n *naive) way() way {
 	return w
 }
 
-// victim says of a deadlock's victim what a guard would. Who forgets deletes many
-// rows, in any order.
+// victim returns what a guard would return for a deadlock's victim. The statement that
+// forgets deletes many rows, in any order.
 func victim(err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "40P01" {
@@ -136,7 +136,9 @@ func (n *naive) check(ctx context.Context, q querier, tok token.Token) error {
 	return n.put(ctx, q, tok)
 }
 
-func (n *naive) raise(ctx context.Context, tok token.Token) error { return n.put(ctx, n.pool, tok) }
+func (n *naive) raise(ctx context.Context, tok token.Token) error {
+	return victim(n.put(ctx, n.pool, tok))
+}
 
 func (n *naive) put(ctx context.Context, q querier, tok token.Token) error {
 	_, err := q.Exec(ctx, "INSERT INTO "+n.marks()+" AS m VALUES ($1, $2, $3) ON CONFLICT (resource) "+

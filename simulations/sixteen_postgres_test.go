@@ -13,13 +13,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/sqlguard/rowguard"
 	"github.com/fencepost/fencepost/token"
 )
 
-func TestHistoriesOnPostgres(t *testing.T) {
+func TestHistoriesOnPostgres(t *testing.T)       { histories(t, fewHistories) }
+func TestStressHistoriesOnPostgres(t *testing.T) { histories(t, manyHistories) }
+
+func histories(t *testing.T, n int) {
 	t.Parallel()
+	n = testenv.Rounds(t, "FENCEPOST_TORTURE", n)
 	ways := map[string]func(*versioned, testing.TB) way{
 		"Update": (*versioned).update, "On": (*versioned).on, "Join": (*versioned).join, "Table": (*versioned).table,
 		"Update, pruned": (*versioned).pruned, "On, protected": (*versioned).protected,
@@ -28,12 +33,12 @@ func TestHistoriesOnPostgres(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSixteen(t, build(newVersioned(t), t))
-			require.Empty(t, s.run(histories(t)/len(ways)), "FENCEPOST_TEST_SEED=%d", s.seed)
+			require.Empty(t, s.run(n/len(ways)), "FENCEPOST_TEST_SEED=%d", s.seed)
 		})
 	}
 }
 
-// versioned are four rows in PostgreSQL, of which each write makes a version.
+// versioned are four rows in PostgreSQL. Each write creates a version.
 type versioned struct {
 	pool                  *pgxpool.Pool
 	schema                string
@@ -51,8 +56,8 @@ func newVersioned(t testing.TB) *versioned {
 	require.NoError(t, err)
 	return &versioned{
 		pool: pool, schema: schema,
-		// Nobody sleeps here, but a busy machine may look asleep.
-		fence:   &sqlguard.Guard{DB: pool, Schema: schema, Idle: 5 * time.Minute},
+		// No writer is paused, but on a busy machine one may be idle as long.
+		fence:   &sqlguard.Guard{DB: pool, Schema: schema, IdleTimeout: 5 * time.Minute},
 		selects: "SELECT version FROM " + table + " WHERE id = $1",
 		sets:    "UPDATE " + table + " SET version = $2 WHERE id = $1",
 		counts:  "UPDATE " + table + " SET version = version + 1 WHERE id = $1 RETURNING version",
@@ -64,7 +69,7 @@ func id(row string) int64 {
 	return n
 }
 
-// makes adds one: by reading and then writing, or in one statement.
+// makes adds one, by a read and a write or in one statement.
 func (v *versioned) makes(ctx context.Context, from, to querier, row string, alone bool) (seen, made int64, err error) {
 	if !alone {
 		err = to.QueryRow(ctx, v.counts, id(row)).Scan(&made)
@@ -77,7 +82,7 @@ func (v *versioned) makes(ctx context.Context, from, to querier, row string, alo
 	return seen, seen + 1, err
 }
 
-// way is one of which each write is what add does.
+// way returns a way whose writes are made by add.
 func (v *versioned) way(add func(ctx context.Context, row string, alone bool) (int64, int64, error)) way {
 	return way{
 		claim: v.fence.Admit, add: add,
@@ -108,7 +113,7 @@ func (v *versioned) update(testing.TB) way {
 	})
 }
 
-// on reads and writes in two transactions, which takes a claim before them.
+// on reads and writes in two transactions, which needs a claim before them.
 func (v *versioned) on(testing.TB) way {
 	return v.way(func(ctx context.Context, row string, alone bool) (int64, int64, error) {
 		if err := claimFor(ctx, v.fence.Admit, row); err != nil {
@@ -132,10 +137,10 @@ func (v *versioned) join(testing.TB) way {
 	})
 }
 
-// pruned has old marks deleted all the time.
+// pruned deletes old marks repeatedly.
 func (v *versioned) pruned(t testing.TB) way {
 	w := v.update(t)
-	w.mark = nil // a mark that was pruned reads as none
+	w.mark = nil // a pruned mark cannot be read
 	w.forget = func(ctx context.Context, least int64) error {
 		_, err := v.pool.Exec(ctx, "SELECT "+pgx.Identifier{v.schema, "prune"}.Sanitize()+"($1)", least)
 		return err
@@ -143,11 +148,60 @@ func (v *versioned) pruned(t testing.TB) way {
 	return w
 }
 
-// claimFor claims with the token that ctx carries.
+// claimFor claims with the token in ctx.
 func claimFor(ctx context.Context, claim func(context.Context, token.Token) error, row string) error {
 	tok, err := token.FromContext(ctx, row)
 	if err != nil {
 		return err
 	}
 	return claim(ctx, tok)
+}
+
+// table are the same rows, with marks of their own.
+func (v *versioned) table(testing.TB) way {
+	accounts := &rowguard.Table{Guard: v.fence, Name: pgx.Identifier{v.schema, "versioned"}, Prefix: "row/"}
+	w := v.way(func(ctx context.Context, row string, alone bool) (seen, made int64, err error) {
+		if err := claimFor(ctx, accounts.Claim, row); err != nil {
+			return 0, 0, err
+		}
+		if !alone {
+			made, err = v.counted(ctx, accounts, row)
+			return made - 1, made, err
+		}
+		if err := v.pool.QueryRow(ctx, v.selects, id(row)).Scan(&seen); err != nil {
+			return 0, 0, err
+		}
+		return seen, seen + 1, accounts.Update(ctx, id(row), rowguard.Set{"version": seen + 1})
+	})
+	w.claim = accounts.Claim
+	w.mark = func(ctx context.Context, row string) (m guard.Mark, err error) {
+		marks := strings.Replace(v.selects, "SELECT version", "SELECT last_token, last_holder", 1)
+		err = v.pool.QueryRow(ctx, marks, id(row)).Scan(&m.Number, &m.Holder)
+		return m, err
+	}
+	return w
+}
+
+// counted adds one with a hand-written statement.
+func (v *versioned) counted(ctx context.Context, accounts *rowguard.Table, row string) (made int64, err error) {
+	own, err := accounts.Fence(ctx, id(row))
+	if err != nil {
+		return 0, err
+	}
+	f := own.Clauses("v")
+	text := "UPDATE " + accounts.Name.Sanitize() + " AS v SET version = v.version + 1, " + f.Set +
+		" WHERE " + f.Where + " RETURNING version"
+	err = v.pool.QueryRow(ctx, text, f.Args...).Scan(&made)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = accounts.Explain(ctx, id(row))
+	}
+	return made, err
+}
+
+// protected are the rows of a table that refuses writes without an admission.
+func (v *versioned) protected(t testing.TB) way {
+	_, err := v.pool.Exec(t.Context(), "SELECT "+pgx.Identifier{v.schema, "protect"}.Sanitize()+"($1::text::regclass, $2)",
+		pgx.Identifier{v.schema, "versioned"}.Sanitize(), "'row/' || id")
+	require.NoError(t, err)
+	return v.on(t)
 }

@@ -11,13 +11,17 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/sqlguard/stdsql"
 )
 
-func TestHistoriesOverDatabaseSQL(t *testing.T) {
+func TestHistoriesOverDatabaseSQL(t *testing.T)       { historiesOverDatabaseSQL(t, fewHistories) }
+func TestStressHistoriesOverDatabaseSQL(t *testing.T) { historiesOverDatabaseSQL(t, manyHistories) }
+
+func historiesOverDatabaseSQL(t *testing.T, n int) {
 	t.Parallel()
+	n = testenv.Rounds(t, "FENCEPOST_TORTURE", n)
 	for name, open := range map[string]func(testing.TB) *stdrows{
 		"PostgreSQL": stdPostgres, "MariaDB": stdMariaDB, "SQLite": stdSQLite,
 	} {
@@ -25,7 +29,7 @@ func TestHistoriesOverDatabaseSQL(t *testing.T) {
 			t.Run(door+" on "+name, func(t *testing.T) {
 				t.Parallel()
 				s := newSixteen(t, build(open(t)))
-				require.Empty(t, s.run(histories(t)/20), "FENCEPOST_TEST_SEED=%d", s.seed)
+				require.Empty(t, s.run(n/20), "FENCEPOST_TEST_SEED=%d", s.seed)
 			})
 		}
 	}
@@ -68,7 +72,7 @@ func newStdrows(t testing.TB, db *sql.DB, d stdsql.Dialect, m migrations.Dialect
 		_, err := db.ExecContext(t.Context(), text)
 		require.NoError(t, err)
 	}
-	r := &stdrows{db: db, fence: &stdsql.Guard{DB: db, Dialect: d, Idle: -1}}
+	r := &stdrows{db: db, fence: &stdsql.Guard{DB: db, Dialect: d, IdleTimeout: -1}}
 	r.placeholders = func(text string) string { return text }
 	if d == stdsql.Postgres {
 		r.placeholders = func(text string) string { return strings.NewReplacer("?1", "$1", "?2", "$2").Replace(text) }
@@ -94,7 +98,7 @@ func (r *stdrows) update() way {
 	})
 }
 
-// join claims first, which MySQL asks for.
+// join claims first, which MySQL requires.
 func (r *stdrows) join() way {
 	return r.way(func(ctx context.Context, row string, alone bool) (seen, made int64, err error) {
 		if err := claimFor(ctx, r.fence.Admit, row); err != nil {
@@ -115,7 +119,7 @@ func (r *stdrows) join() way {
 	})
 }
 
-// makes adds one: by reading and then writing, or by letting the database count.
+// makes adds one, by a read and a write or in the database.
 func (r *stdrows) makes(ctx context.Context, tx *sql.Tx, row string, alone bool) (seen, made int64, err error) {
 	if !alone {
 		if _, err := tx.ExecContext(ctx, r.placeholders("UPDATE versioned SET version = version + 1 WHERE id = ?1"), id(row)); err != nil {

@@ -15,27 +15,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/internal/testenv"
-	"github.com/fencepost/fencepost/simulations"
-	"github.com/fencepost/fencepost/simulations/history"
+	"github.com/fencepost/fencepost/internal/history"
 	"github.com/fencepost/fencepost/token"
 )
 
-// way is one way to write to a row under the token that ctx carries for it.
+// way is one way to write to a row under its token in ctx.
 type way struct {
 	// claim raises the mark.
 	claim func(ctx context.Context, tok token.Token) error
-	// add adds one to the row's version. alone says that nobody else writes
-	// under the same token just now, so that it may read first and then write.
+	// add adds one to the row's version. If alone is true, no other goroutine writes
+	// under the same token now, so add may read first and then write.
 	add func(ctx context.Context, row string, alone bool) (seen, made int64, err error)
-	// count returns the row's version, which was 0 at first.
+	// count returns the row's version, which starts at 0.
 	count func(ctx context.Context, row string) (int64, error)
-	// mark reads what the guard keeps.
+	// mark reads the guard's mark.
 	mark func(ctx context.Context, row string) (guard.Mark, error)
-	// forget, if there is one, is called now and then: least is a number below
-	// which no row has a token that was not replaced.
+	// forget is called now and then, if it is not nil. Below least every token of a row
+	// has been replaced.
 	forget func(ctx context.Context, least int64) error
-	// busy says that others may be in the way: guard.ErrRetryable.
+	// busy reports that others may interfere: guard.ErrRetryable is expected.
 	busy bool
 }
 
@@ -44,11 +42,15 @@ const (
 	writers   = 16
 )
 
-// histories is how many writes are made in all, over all ways into PostgreSQL.
-func histories(t *testing.T) int { t.Helper(); return testenv.Rounds(t, "FENCEPOST_TORTURE", 20_000) }
+// The number of writes to PostgreSQL, in all ways together, unless FENCEPOST_TORTURE sets
+// it.
+const (
+	fewHistories  = 2_000
+	manyHistories = 20_000
+)
 
-// sixteen writers write to four rows, each time with the newest token, an older
-// one, or an impostor's of the newest, and write down what they were told.
+// sixteen writers write to four rows, each time with the newest token, an older one, or
+// an impostor's of the newest, and record the results.
 type sixteen struct {
 	way
 	t       testing.TB
@@ -92,7 +94,7 @@ func (s *sixteen) run(ops int) []history.Violation {
 	return broken
 }
 
-// step does one thing: mostly a write.
+// step makes one operation, mostly a write.
 func (s *sixteen) step(writer string, rng *rand.Rand) {
 	row := rng.IntN(contended)
 	switch n := rng.IntN(100); {
@@ -106,14 +108,14 @@ func (s *sixteen) step(writer string, rng *rand.Rand) {
 	s.write(writer, s.draw(rng, row), rng.IntN(2) == 0)
 }
 
-// forgets has old marks deleted, as if much time had passed: all marks are old.
+// forgets deletes old marks. All marks count as old.
 func (s *sixteen) forgets(writer string) {
 	for row := range contended {
 		s.issue(writer, row)
 	}
 	least := s.least()
 	var floors []*history.Open
-	for row := range contended { // what has no mark then is refused below least
+	for row := range contended { // a row without a mark then refuses tokens below least
 		floors = append(floors, s.rec.Begin(op(history.Claim, writer, token.Token{Resource: name(row), Number: least})))
 	}
 	require.NoError(s.t, s.forget(s.t.Context(), least))
@@ -133,7 +135,7 @@ func (s *sixteen) issue(writer string, row int) token.Token {
 	return tok
 }
 
-// draw returns a token of the row that was issued: mostly the newest.
+// draw returns an issued token of the row, mostly the newest.
 func (s *sixteen) draw(rng *rand.Rand, row int) token.Token {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +150,7 @@ func (s *sixteen) draw(rng *rand.Rand, row int) token.Token {
 	return tok
 }
 
-// least is the least of the rows' newest numbers.
+// least returns the least of the rows' newest numbers.
 func (s *sixteen) least() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,35 +164,35 @@ func (s *sixteen) least() int64 {
 func (s *sixteen) claims(writer string, tok token.Token) {
 	asked := s.rec.Begin(op(history.Claim, writer, tok))
 	err := s.claim(s.t.Context(), tok)
-	asked.End(simulations.Outcome(err), nil)
+	asked.End(history.OutcomeOf(err), nil)
 	s.unexpected(tok, err)
 }
 
 func (s *sixteen) write(writer string, tok token.Token, alone bool) {
 	turn, _ := s.turns.LoadOrStore(tok, &sync.RWMutex{})
-	lock := turn.(*sync.RWMutex).RLocker() // peers write beside each other
+	lock := turn.(*sync.RWMutex).RLocker() // writers under one token run in parallel
 	if alone {
 		lock = turn.(*sync.RWMutex)
 	}
 	lock.Lock()
 	defer lock.Unlock()
 	unit, write := s.rec.Begin(op(history.Unit, writer, tok)), s.rec.Begin(op(history.Write, writer, tok))
-	// A token that was not claimed is claimed by its first write, which may be
-	// refused after that: its number was not granted to this holder.
+	// The first write of an unclaimed token claims it. It may be refused after that:
+	// its number was not granted to this holder.
 	claim := s.rec.Begin(op(history.Claim, writer, tok))
 	seen, made, err := s.add(token.NewContext(s.t.Context(), tok), tok.Resource, alone)
 	claim.End(history.Unknown, nil)
-	write.End(simulations.Outcome(err), func(op *history.Op) {
+	write.End(history.OutcomeOf(err), func(op *history.Op) {
 		if err == nil {
 			op.Seen, op.Made = seen, made
 		}
 	})
-	unit.End(simulations.Outcome(err), nil)
+	unit.End(history.OutcomeOf(err), nil)
 	s.unexpected(tok, err)
 }
 
 func (s *sixteen) unexpected(tok token.Token, err error) {
-	if err == nil || guard.Refusal(err) || s.busy && errors.Is(err, guard.ErrRetryable) {
+	if err == nil || guard.IsRefusal(err) || s.busy && errors.Is(err, guard.ErrRetryable) {
 		return
 	}
 	s.t.Errorf("under %s: %v", tok, err)

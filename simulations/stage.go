@@ -3,20 +3,22 @@ package simulations
 import (
 	"context"
 	"fmt"
+	"strings"
+	"sync"
 	"time"
 
-	"github.com/fencepost/fencepost/internal/point"
-	"github.com/fencepost/fencepost/simulations/history"
+	"github.com/fencepost/fencepost/internal/failpoint"
+	"github.com/fencepost/fencepost/internal/history"
 )
 
 const (
-	// patience is how long nothing may happen at all before a run gives up.
-	patience = time.Minute
+	// stuckTimeout is how long a run waits without any progress before it fails.
+	stuckTimeout = time.Minute
 	// longestAnswer is how long the director waits for an issuer.
 	longestAnswer = time.Second
 )
 
-// stage is where one interleaving is performed.
+// stage is the state of one interleaving.
 type stage struct {
 	subject  Subject
 	twin     bool
@@ -25,14 +27,16 @@ type stage struct {
 	clock    *clock
 	writers  []*writer
 	base     int
-	timed    bool // nobody but the sleepers is ever stopped in the middle
+	timed    bool  // only the paused holders are stopped in the middle
+	delayed  bool  // Expire was, by stopped writers
+	broken   error // why the interleaving could not be performed
 }
 
 func newStage(ctx context.Context, s Subject, twin bool) (*stage, error) {
 	st := &stage{subject: s, twin: twin, recorder: history.NewRecorder(), ctx: ctx}
 	st.clock = &clock{now: st.recorder.Now}
 	if twin && s.Unguarded == nil {
-		st.ctx = point.Observe(ctx)
+		st.ctx = failpoint.Unguarded(ctx)
 	}
 	base, err := s.Count(ctx)
 	if err != nil {
@@ -54,7 +58,7 @@ func (st *stage) do(ctx context.Context) error {
 
 func (st *stage) add(op history.Op) { st.recorder.Add(op) }
 
-// look puts the guard's mark down.
+// look records the guard's mark.
 func (st *stage) look() error {
 	if st.subject.Mark == nil {
 		return nil
@@ -70,4 +74,204 @@ func (st *stage) look() error {
 	op.Number, op.Holder, op.Ended = mark.Number, mark.Holder, st.clock.tick()
 	st.add(op)
 	return nil
+}
+
+// finish lets all writers continue, one after the other unless they wait for each other,
+// and returns when all have ended.
+func (st *stage) finish() error {
+	for _, w := range st.writers {
+		w.asleep.Store(false)
+		w.disable()
+		w.leave()
+	}
+	limit := stuckTimeout + st.subject.MaxBlocking + 2*st.subject.TTL
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for _, w := range st.writers {
+		if !st.outlast(w, timer.C) {
+			st.giveUp()
+			return &stuckError{w.name, limit, w.seen()}
+		}
+	}
+	return st.clear()
+}
+
+// outlast reports whether w ended before the limit. It ends a lock of the subject's own
+// that was not released, as its expiry would: w may wait for it.
+func (st *stage) outlast(w *writer, limit <-chan time.Time) bool {
+	for {
+		var expires <-chan time.Time
+		if st.subject.kept() {
+			expires = time.After(max(longestAnswer, st.subject.TTL))
+		}
+		select {
+		case <-w.done:
+			return true
+		case <-limit:
+			return false
+		case <-expires:
+			_ = st.expireWithin(longestAnswer)
+		}
+	}
+}
+
+// clear waits for the leases that were not released, so that no writer waits for them
+// later without a request from the director.
+func (st *stage) clear() error {
+	if st.subject.kept() {
+		st.expireAny()
+	}
+	if st.broken != nil {
+		return st.broken
+	}
+	kept := false
+	for _, w := range st.writers {
+		if w.broken != nil {
+			return w.broken
+		}
+		if endless := w.endless.Load(); endless != nil {
+			return endless
+		}
+		kept = w.kept.Swap(false) || kept
+	}
+	if kept {
+		pause(st.ctx, st.subject.TTL)
+	}
+	return nil
+}
+
+// leave waits briefly for w, which is not stopped, to end.
+func (w *writer) leave() {
+	timer := time.NewTimer(20 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-w.done:
+	case <-w.held:
+	case <-timer.C:
+	}
+}
+
+// giveUp cancels the writers that have not ended, and does not wait for them.
+func (st *stage) giveUp() {
+	for _, w := range st.writers {
+		w.cancel(errCrashed)
+	}
+}
+
+// judge ends the interleaving: all writers end, a new holder writes, the units are
+// counted, and the history is checked.
+func (st *stage) judge() error {
+	if err := st.finish(); err != nil {
+		return err
+	}
+	after, err := st.undisturbed("Z")
+	if err != nil {
+		return err
+	}
+	if st.twin {
+		return st.sum()
+	}
+	return also(st.sum(), after.failed())
+}
+
+// sum counts the units and checks the history.
+func (st *stage) sum() error {
+	if err := st.count(); err != nil {
+		return err
+	}
+	if err := st.look(); err != nil {
+		return err
+	}
+	return st.verdict()
+}
+
+func (st *stage) count() error {
+	op := history.Op{
+		Kind: history.Read, Writer: "judge", Resource: st.subject.Resource,
+		Outcome: history.Accepted, Began: st.clock.tick(),
+	}
+	counted, err := st.subject.Count(st.ctx)
+	if err != nil {
+		return fmt.Errorf("simulations: Count: %w", err)
+	}
+	op.Counted, op.Ended = counted-st.base, st.clock.tick()
+	st.add(op)
+	return nil
+}
+
+// verdict returns nil if every rule holds, otherwise a *Verdict.
+func (st *stage) verdict() error {
+	h := st.recorder.History()
+	h.Slack = st.subject.slack
+	if !st.twin {
+		h.TTL = st.subject.TTL
+	}
+	if st.timed && !st.twin {
+		h.Bound = st.subject.MaxBlocking
+	}
+	broken, err := history.Check(h)
+	if err != nil {
+		return fmt.Errorf("simulations: %w", err)
+	}
+	if len(broken) > 0 {
+		return &Verdict{violations: broken, history: h}
+	}
+	if st.twin {
+		return nil
+	}
+	return history.SecondOpinion(h, stuckTimeout)
+}
+
+// stuckError is returned for a writer that is not stopped, and does not end.
+type stuckError struct {
+	writer string
+	waited time.Duration
+	steps  []string
+}
+
+func (e *stuckError) Error() string {
+	return fmt.Sprintf("simulations: %s has not ended for more than %s; its steps: %s",
+		e.writer, e.waited, lastOf(e.steps))
+}
+
+// lastOf returns the last steps of a long list.
+func lastOf(steps []string) string {
+	const most = 20
+	if n := len(steps) - most; n > 0 {
+		return fmt.Sprintf("%d, and then %s", n, strings.Join(steps[n:], ", "))
+	}
+	return strings.Join(steps, ", ")
+}
+
+// endlessError is returned for a Do that goes on after many refusals, when its context
+// has been cancelled.
+type endlessError struct {
+	writer   string
+	refusals int
+	last     error
+	steps    []string
+}
+
+func (e *endlessError) Error() string {
+	return fmt.Sprintf("simulations: Do of %s was refused %d times and went on; its steps: %s; the last refusal: %v",
+		e.writer, e.refusals, lastOf(e.steps), e.last)
+}
+
+func (e *endlessError) Unwrap() error { return e.last }
+
+// clock returns a later time at each call, also if the machine's clock is coarse, or
+// stands still, as in a synctest bubble while a goroutine runs. Operations in order must
+// not appear simultaneous.
+type clock struct {
+	now func() time.Duration
+
+	mu   sync.Mutex
+	last time.Duration
+}
+
+func (c *clock) tick() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = max(c.last+1, c.now())
+	return c.last
 }

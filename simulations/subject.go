@@ -11,79 +11,145 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// Subject is what is put to the test: somebody's own code. The first four
-// fields are required.
+// Subject is the code under test. Resource, Do and Count are required, and either Issuer
+// or Expire.
 type Subject struct {
-	// Issuer grants the tokens, Resource is what they are for. Nobody else may
-	// use the resource meanwhile.
+	// Issuer grants the tokens for Resource. Nothing else may use the resource during the
+	// test.
 	Issuer   token.Issuer
 	Resource string
-	// Do does one unit of guarded work under the token that ctx carries: it
-	// pays, books, moves a job on. It is called by many goroutines at once, and
-	// must use ctx throughout. It returns the guard's errors so that errors.Is
-	// finds them: nil says that Count is one more, a guard's refusal that it is
-	// not, and any other error nothing. It must return: require and t.FailNow
-	// are errors here. Where it takes the lock itself, by a [token.Locker] on
-	// Issuer, that is a re-entry.
+	// Expire is for a lock that Do takes itself, without Fencepost: a mutex of redsync or
+	// etcd, an advisory lock. Issuer and Claim must then be nil, and Do mints its tokens.
+	// Expire ends the lock as its expiry would, whichever writer has it: it deletes the
+	// key or ends the session. It returns nil if the lock is free. It may wait for a
+	// stopped writer's transaction; its context is then cancelled, and that writer keeps
+	// the lock. Expire is also called when writers wait for a lock that was not released.
+	// Nil means that Issuer is used.
+	Expire func(ctx context.Context) error
+	// Do does one unit of guarded work, such as a payment or a booking, under the token
+	// in ctx. It is called by many goroutines at once, and must use ctx throughout. It
+	// must return, so it must not call t.FailNow or package require. If Do takes the lock
+	// itself, with a [lock.Locker] on Issuer, that is a nested Hold.
+	//
+	// Do must return the guard's errors so that errors.Is finds them. Nil means that
+	// Count must grow by one; a guard's refusal means that it must not; any other error
+	// allows both.
 	Do func(ctx context.Context) error
-	// Count returns how many units the resource remembers, from whatever number
-	// on: a balance in units, the rows of a ledger. It must be fresh.
+	// Count returns the number of units in the resource, plus any constant: a balance in
+	// units, or the rows of a ledger. It must not use a cache.
 	Count func(ctx context.Context) (int, error)
 
-	// Claim is the Locker's, with which Do will work: a guard's Admit, say.
+	// Claim is the Claim of the Locker that Do is used with: a guard's Admit, for
+	// example. Nil means that tokens are not claimed.
 	Claim func(ctx context.Context, tok token.Token) error
-	// Mark returns the guard's mark for Resource. Where it is nil nobody looks
-	// whether it falls.
+	// Mark returns the guard's mark for Resource. If it is nil, Run does not check that
+	// the mark never falls.
 	Mark func(ctx context.Context) (guard.Mark, error)
-	// Unguarded is Do without its guard, for guards that are not Fencepost's.
-	// Where it is nil the twin is Do itself, in observe-only mode.
+	// Unguarded is Do without its guard, for guards that are not Fencepost's. If it is
+	// nil, the twin is Do with refusals ignored.
 	Unguarded func(ctx context.Context) error
 
-	// TTL is that of the leases. Zero means DefaultTTL.
+	// TTL is the leases' TTL. Zero means DefaultTTL.
 	TTL time.Duration
-	// Bound is how long a paused holder may keep its successor waiting: the
-	// Idle of a sqlguard.Guard, say. Zero means that nobody looks, nor waits for
-	// a sleeper to be evicted.
-	Bound time.Duration
-	// Budget is how long random interleavings are tried, and at most five of
-	// them for each millisecond of it: a synctest bubble's clock hardly moves.
-	// The plan takes its own time. Zero means 1 s.
+	// MaxBlocking is how long a paused holder may block its successor, such as the Idle
+	// of a sqlguard.Guard; longer is a broken rule. Zero means that this is not checked.
+	// Guards for PostgreSQL then have the server end the transaction of a paused holder
+	// after some milliseconds, so that the code after that is tested too.
+	MaxBlocking time.Duration
+	// Budget is the time for interleavings of three holders (one half) and random ones
+	// (the other half). All interleavings of two holders are performed in addition: about
+	// a dozen for each step of Do, some milliseconds each. At most five interleavings are
+	// performed for each millisecond of Budget, because a synctest bubble's clock hardly
+	// moves. Zero means 2 s.
 	Budget time.Duration
-	// Seed draws the random interleavings. Zero means another one each time,
-	// which is printed.
+	// Seed is the seed of the random interleavings. Zero means a random seed, which is
+	// printed.
 	Seed uint64
+
+	// The kit's own tests set these. extent, if not zero, replaces Budget, so that the
+	// same interleavings run on a slow machine. slack is how late the machine may be.
+	// strays is how long a verdict waits for goroutines that a unit has left running.
+	extent extent
+	slack  time.Duration
+	strays time.Duration
 }
 
-// DefaultTTL is that of a Subject that names none.
+// extent limits the number of interleavings.
+type extent struct {
+	ofTwo  int // holders
+	others int // of three holders, and as many random ones
+}
+
+// DefaultTTL is the TTL of the leases if Subject.TTL is zero.
 const DefaultTTL = 200 * time.Millisecond
 
 const (
-	defaultBudget = time.Second
-	// slack is what a machine may be late without anything being wrong.
-	slack = 10 * time.Second
-	// shortest is what a random interleaving takes at least.
+	defaultBudget = 2 * time.Second
+	// defaultSlack is how late a machine may be without a broken rule.
+	defaultSlack = 10 * time.Second
+	// shortest is the minimum time that a random interleaving counts for.
 	shortest = 200 * time.Microsecond
 )
 
-// complete returns s with the defaults put in, or says what is missing.
+// complete returns s with its defaults, or an error if a required field is missing.
 func (s Subject) complete() (Subject, error) {
 	switch {
-	case s.Issuer == nil:
-		return s, errors.New("simulations: Subject has no Issuer")
+	case s.Issuer == nil && s.Expire == nil:
+		return s, errors.New("simulations: Subject has neither an Issuer nor Expire")
+	case s.kept() && (s.Issuer != nil || s.Claim != nil):
+		return s, errors.New("simulations: Subject has Expire, and also an Issuer or a Claim")
 	case s.Do == nil:
 		return s, errors.New("simulations: Subject has no Do")
 	case s.Count == nil:
 		return s, errors.New("simulations: Subject has no Count")
-	case s.TTL < 0 || s.Bound < 0 || s.Budget < 0:
+	case s.TTL < 0 || s.MaxBlocking < 0 || s.Budget < 0:
 		return s, errors.New("simulations: Subject has a negative duration")
 	}
 	s.TTL = cmp.Or(s.TTL, DefaultTTL)
 	s.Budget = cmp.Or(s.Budget, defaultBudget)
+	s.slack = cmp.Or(s.slack, defaultSlack)
+	s.strays = cmp.Or(s.strays, defaultStrays)
 	s.Seed = cmp.Or(s.Seed, 1+rand.Uint64N(1e9))
-	return s, token.CheckResource(s.Resource)
+	return s, token.ValidateResource(s.Resource)
 }
 
-// goesOn reports whether there is to be another random interleaving after n.
+// kept reports whether Do takes its own lock.
+func (s Subject) kept() bool { return s.Expire != nil }
+
+// goesOn reports whether to perform another interleaving after n in this half of the
+// budget.
 func (s Subject) goesOn(begun time.Time, n int) bool {
-	return time.Since(begun) < s.Budget && time.Duration(n)*shortest < s.Budget
+	if s.extent != (extent{}) {
+		return n < s.extent.others
+	}
+	half := s.Budget / 2
+	return time.Since(begun) < half && time.Duration(n)*shortest < half
+}
+
+// sample returns about most of all, evenly spaced, and every interleaving in which an
+// answer is lost. If most is zero it returns all. The steps at which holders stop repeat
+// in all, so the spacing is coprime to their number; otherwise the sample would miss
+// steps.
+func sample(all []interleaving, steps, most int) (sampled []interleaving) {
+	if most == 0 {
+		return all
+	}
+	every := (len(all) + most - 1) / most
+	for divisor(every, steps) > 1 {
+		every++
+	}
+	for n, i := range all {
+		if n%every == 0 || i.unanswered() {
+			sampled = append(sampled, i)
+		}
+	}
+	return sampled
+}
+
+// divisor returns the greatest common divisor of a and b.
+func divisor(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
 }

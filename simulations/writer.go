@@ -3,76 +3,229 @@ package simulations
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
 	"sync/atomic"
+	"time"
 
-	"github.com/fencepost/fencepost/internal/point"
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/failpoint"
+	"github.com/fencepost/fencepost/internal/history"
+	"github.com/fencepost/fencepost/internal/tokenuse"
+	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
 )
 
 // The steps of a writer besides those of its transactions and requests.
 const (
-	stepAcquire = "acquire" // will ask for the lock
-	stepHeld    = "held"    // was told that another has it: counts as no step
-	stepGranted = "granted" // has it, and does nothing yet
-	stepClaimed = "claimed" // has raised the mark
-	stepDo      = "do"      // will begin its unit of work
-	stepDone    = "done"    // its unit was answered
-	stepRelease = "release" // will give the lock back
+	stepAcquire = "acquire" // before it requests the lock
+	stepHeld    = "held"    // another writer has the lock; does not count as a step
+	stepGranted = "granted" // it has the lock, and has done nothing yet
+	stepClaimed = "claimed" // it has raised the mark
+	stepMinted  = "minted"  // it has minted a number for its own lock
+	stepDo      = "do"      // before its unit of work
+	stepDone    = "done"    // after its unit of work
+	stepRelease = "release" // before it releases the lock
 )
 
-var errCrashed = errors.New("simulations: the writer has crashed")
+var (
+	errCrashed = errors.New("simulations: the writer has crashed")
+	errEndless = errors.New("simulations: the writer was refused again and again")
+)
 
-// writer is one holder: a goroutine that holds the resource and does one unit.
+// writer is one holder: a goroutine that holds the resource and does one unit of work.
 type writer struct {
-	*gate
-	name   string
-	stage  *stage
-	visits bool // it holds the resource and does nothing
-	cancel context.CancelCauseFunc
-	held   chan struct{} // another has the lock
-	done   chan struct{}
-	err    error // how Hold ended, once done
+	*breakpoint
+	name       string
+	stage      *stage
+	claimsOnly bool // it holds the resource and writes nothing
+	cancel     context.CancelCauseFunc
+	facts      facts
+	notes      *tokenuse.Notes // the resources that its guards looked up
 
-	returned bool         // Hold has
-	broken   *brokenError // it has not, and never will
-	did      bool         // its unit was acknowledged
+	pauses            bool          // it will be paused: its guards' transactions are limited
+	dropReplyAt       int           // the reply that is lost, counted from 1; 0 for none
+	dropReplyRandomly func() bool   // whether a reply is lost, at random
+	dropCommitAt      int           // the COMMIT that is not sent, counted from 1; 0 for none
+	commits           atomic.Int32  // that could be lost
+	answers           atomic.Int32  // that could be lost
+	held              chan struct{} // another writer has the lock
+	done              chan struct{}
+	err               error // how Hold ended, once done
 
-	tok    atomic.Pointer[token.Token]
-	asked  atomic.Bool
-	since  atomic.Int64 // on the stage's clock, when it asked first
-	asleep atomic.Bool  // it renews nothing
-	lost   atomic.Bool  // the lock was taken from it, and it must not hear of that
-	gone   atomic.Bool  // and the issuer has said so
-	dead   atomic.Bool  // what it still asks for does not arrive
-	kept   atomic.Bool  // its lease lasts until it has run out
-	mute   atomic.Bool  // the answer to its acquisition is lost
-	claims atomic.Bool  // what it does now is its claim
-	traced atomic.Bool  // somebody has reported its writes
+	returned bool            // Hold has returned
+	broken   *brokenError    // Hold will never return
+	did      bool            // its unit was acknowledged
+	tries    int             // the number of attempts of an undisturbed writer
+	outcome  history.Outcome // of its unit
+	said     error           // of its unit
+
+	tok        atomic.Pointer[token.Token]
+	endless    atomic.Pointer[endlessError]
+	asked      atomic.Bool
+	since      atomic.Int64 // on the stage's clock, when it first requested the lock
+	asleep     atomic.Bool  // it renews nothing
+	lost       atomic.Bool  // the lock was taken from it, and it must not notice
+	gone       atomic.Bool  // the issuer has confirmed that
+	dead       atomic.Bool  // its requests are not sent
+	kept       atomic.Bool  // its lease lasts until it has expired
+	dropsGrant atomic.Bool  // the reply to its acquisition is lost
+	again      atomic.Bool  // it has released the lock, and acquires it itself
+	claims     atomic.Bool  // it is claiming
+	traced     atomic.Bool  // its writes have been reported
 }
 
-// start sends a writer to work that is stopped where stop says.
+// start starts a writer that stops at the steps that stop selects.
 func (st *stage) start(name string, stop func(int, string) bool) *writer {
-	return st.begin(&writer{name: name, gate: newGate(stop)})
+	return st.begin(&writer{name: name, breakpoint: newBreakpoint(stop)})
 }
 
-// visit sends a writer that holds the resource, claims it and writes nothing.
-func (st *stage) visit(name string) *writer {
-	return st.begin(&writer{name: name, gate: newGate(nowhere), visits: true})
+// startPaused is start for a writer that is stopped for long.
+func (st *stage) startPaused(name string, stop func(int, string) bool) *writer {
+	return st.begin(&writer{name: name, breakpoint: newBreakpoint(stop), pauses: true})
+}
+
+// startClaimOnly starts a writer that holds the resource, claims it and writes nothing.
+func (st *stage) startClaimOnly(name string) *writer {
+	return st.begin(&writer{name: name, breakpoint: newBreakpoint(nowhere), claimsOnly: true})
 }
 
 func (st *stage) begin(w *writer) *writer {
 	w.stage, w.held, w.done = st, make(chan struct{}, 1), make(chan struct{})
 	ctx, cancel := context.WithCancelCause(st.ctx)
 	w.cancel = cancel
-	ctx = point.Listen(ctx, writes(w))
-	locker := token.Locker{Issuer: &issuer{w}, Name: w.name, TTL: st.subject.TTL, Claim: w.claim}
+	ctx, w.notes = tokenuse.Track(failpoint.Listen(ctx, &listener{writer: w, open: map[any]time.Duration{}}))
 	go func() {
 		defer close(w.done)
 		defer cancel(nil)
 		defer w.rescue()
-		w.err = locker.Hold(ctx, st.subject.Resource, w.work)
+		w.err = w.hold(ctx)
 		w.returned = true
 	}()
 	st.writers = append(st.writers, w)
 	return w
+}
+
+// has records that w has acquired or minted tok.
+func (w *writer) has(tok token.Token) {
+	w.tok.Store(&tok)
+	w.facts.have(tok.Number)
+}
+
+// hold does w's unit under the lock.
+func (w *writer) hold(ctx context.Context) error {
+	s := w.stage.subject
+	if s.kept() {
+		return w.work(ctx)
+	}
+	locker := lock.Locker{Issuer: &issuer{w}, Name: w.name, TTL: s.TTL, Claim: w.claim}
+	return locker.Hold(ctx, s.Resource, w.work)
+}
+
+// claim calls the subject's Claim and records it.
+func (w *writer) claim(ctx context.Context, tok token.Token) error {
+	claim := w.stage.subject.Claim
+	if claim == nil || w.stage.unfenced() {
+		return nil
+	}
+	began := w.now()
+	w.claims.Store(true)
+	err := claim(ctx, tok)
+	w.claims.Store(false)
+	if err != nil || !w.stage.twin { // the twin's claims admit nothing
+		w.record(history.Op{Kind: history.Claim, Outcome: history.OutcomeOf(err), Began: began, Number: tok.Number, Holder: tok.Holder})
+	}
+	if err == nil {
+		w.pass(stepClaimed)
+	}
+	return err
+}
+
+func (w *writer) work(ctx context.Context) error {
+	if w.claimsOnly {
+		return nil
+	}
+	w.pass(stepDo)
+	op := history.Op{Kind: history.Unit, Began: w.now()}
+	if tok := w.tok.Load(); tok != nil {
+		ctx = failpoint.WithOuterToken(ctx, tok.Resource, *tok)
+	}
+	err := w.stage.do(ctx)
+	w.facts.finish()
+	if tok := w.tok.Load(); tok != nil {
+		op.Number, op.Holder = tok.Number, tok.Holder
+	}
+	switch op.Outcome = history.OutcomeOf(err); {
+	case w.dead.Load():
+		op.Outcome = history.Unknown
+	case op.Outcome == history.Refused && w.overtaken(err):
+		op.Outcome = history.Failed
+	}
+	w.outcome, w.said = op.Outcome, err
+	w.record(op)
+	if op.Outcome == history.Accepted && !w.traced.Load() && op.Number > 0 {
+		op.Kind = history.Write // a unit without reported writes counts as one
+		w.record(op)
+	}
+	w.did = err == nil
+	w.pass(stepDone)
+	return err
+}
+
+// overtaken reports whether err may be the refusal of a service that has a newer request
+// in flight. That promises that nothing was applied, and does not prove a mark:
+//
+//  1. 34 is in flight, and has not raised the mark yet;
+//  2. 33 is refused;
+//  3. 34 dies;
+//  4. 32 is admitted.
+func (w *writer) overtaken(err error) bool {
+	var stale *guard.StaleError
+	return errors.As(err, &stale) && stale.Mark.Number == 0 && slices.Contains(w.seen(), string(failpoint.Request))
+}
+
+func (w *writer) now() time.Duration { return w.stage.clock.tick() }
+
+// record adds an op of this writer that has just ended.
+func (w *writer) record(op history.Op) {
+	op.Writer, op.Resource, op.Ended = w.name, w.stage.subject.Resource, w.now()
+	w.stage.add(op)
+}
+
+// untracked returns a context whose token lookups are not recorded.
+func untracked(ctx context.Context) context.Context { return tokenuse.Untracked(ctx) }
+
+// brokenError is returned for a writer whose Do or Claim did not return: it panicked, or
+// ended its goroutine, as t.FailNow does.
+type brokenError struct {
+	writer string
+	value  any // nil if there was no panic
+	stack  string
+	steps  []string
+}
+
+func (e *brokenError) Error() string {
+	steps := strings.Join(e.steps, ", ")
+	if e.value == nil {
+		return fmt.Sprintf("simulations: %s ended its goroutine, as t.FailNow and require do: Do must return an error; its steps: %s", e.writer, steps)
+	}
+	return fmt.Sprintf("simulations: %s panicked: %v; its steps: %s\n%s", e.writer, e.value, steps, e.stack)
+}
+
+// Unwrap returns the value of the panic, if that is an error.
+func (e *brokenError) Unwrap() error {
+	err, _ := e.value.(error)
+	return err
+}
+
+// rescue is deferred. It records a panic, which must not end the process before the
+// interleaving's name is printed.
+func (w *writer) rescue() {
+	value := recover()
+	if w.returned {
+		return
+	}
+	w.broken = &brokenError{writer: w.name, value: value, stack: string(debug.Stack()), steps: w.seen()}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/fencepost/fencepost/sqlguard"
 )
 
-// dbtx is what sqlc generates for pgx/v5, with :copyfrom in use.
+// dbtx is the interface that sqlc generates for pgx/v5 with :copyfrom.
 type dbtx interface {
 	Exec(context.Context, string, ...any) (pgconn.CommandTag, error)
 	Query(context.Context, string, ...any) (pgx.Rows, error)
@@ -77,7 +77,7 @@ func TestOn(t *testing.T) {
 		_, err := on.Exec(ctx, set, pgx.NamedArgs{"who": "named"})
 		require.NoError(t, err)
 		require.Equal(t, "named", e.writer())
-		_, err = on.Exec(ctx, set, pgx.StrictNamedArgs{"whom": "x"})
+		_, err = on.Exec(ctx, set, pgx.StrictNamedArgs{"name": "x"})
 		require.ErrorContains(t, err, "who")
 		require.Empty(t, outcomes(err), "nothing was sent")
 		for _, option := range []any{pgx.QueryExecModeExec, pgx.QueryResultFormats{1}, pgx.QueryResultFormatsByOID{}} {
@@ -128,3 +128,215 @@ func TestOn(t *testing.T) {
 		require.Equal(t, int64(1), n)
 	})
 }
+
+func TestStatementsThatCannotCommit(t *testing.T) {
+	t.Parallel()
+	for _, sql := range []string{
+		"SELECT f(1)", "select*from x", "(SELECT 1) UNION (SELECT 2)", "\r\n\t\f insert into x values (1)", "UPDATE x SET y = 1",
+		"delete from x where y = $1", "MERGE INTO x USING y ON (x.id = y.id) WHEN MATCHED THEN DO NOTHING", "WITH a AS (SELECT 1) SELECT * FROM a",
+		"VALUES (1)", "TABLE x ORDER BY y, z", "-- name: Get :one\nSELECT * FROM x", "-- a\r-- b\r\nSELECT * FROM x",
+		"/* a /* b */ CALL */ SELECT * FROM x", "/**/ /*/ */ SELECT * FROM x", "/* -- */ SELECT (1)",
+		";SELECT (1)", "\vSELECT (1)",
+	} {
+		require.True(t, sqlguard.CannotCommit(sql), "%q", sql)
+	}
+	for _, sql := range []string{
+		"CALL p(1)", "DO $$ BEGIN COMMIT; END $$", "BEGIN; SELECT (1)", "COMMIT -- (", "EXECUTE q(1)", "EXPLAIN ANALYZE DELETE FROM x WHERE y = 1",
+		"COPY x TO STDOUT (FORMAT csv)", "SET x = 1", "CREATE TABLE x AS SELECT * FROM y", "VACUUM (FULL) x", "LISTEN a -- (", "LOCK TABLE x -- *",
+		"", "(", "=", "--", "-- (SELECT 1)", "/* SELECT (1)", "/* /* */ SELECT (1)",
+		"/* /* */ SELECT ( */ CALL p()", "-- SELECT (\rCALL p()", "/* SELECT ( */ CALL p()", "--\rCALL p((\nSELECT 1))",
+		"update_account", "select_(1)", "SELECTS * FROM x", "SELECTé(1)", "select$1", "delete old rows", "SELECT 1", `"select"(1)`, "U&\"a\"(1)", "\ufeffSELECT (1)",
+	} {
+		require.False(t, sqlguard.CannotCommit(sql), "%q", sql)
+	}
+}
+
+func twoWrites(e *env) string {
+	return "CREATE PROCEDURE " + e.schema + `.two_writes() LANGUAGE plpgsql AS $$ BEGIN
+		UPDATE accounts SET writer = 'A'; COMMIT; UPDATE accounts SET writer = 'A again'; END $$`
+}
+
+// toCall rewrites any statement into a CALL.
+type toCall struct{ procedure string }
+
+func (r toCall) RewriteQuery(context.Context, *pgx.Conn, string, []any) (string, []any, error) {
+	return "CALL " + r.procedure + "()", nil, nil
+}
+
+// A CALL commits nothing through On, in any disguise.
+//
+// hazard G24
+func TestNoCallRunsInAnImplicitTransaction(t *testing.T) {
+	t.Parallel()
+	t.Run("the twin: one in an implicit transaction commits, and continues without an admission", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		e.exec(twoWrites(e))
+		b := &pgx.Batch{}
+		b.Queue("SELECT "+e.schema+".admit($1, $2, $3)", resource, 33, "h33")
+		b.Queue("CALL " + e.schema + ".two_writes()")
+		require.NoError(t, e.pool.SendBatch(t.Context(), b).Close())
+		require.Equal(t, "A again", e.writer(), "the twin must commit")
+	})
+	for _, mode := range modes {
+		t.Run("in mode "+mode.String(), func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			e.exec(twoWrites(e))
+			pool, w := wired(t, 1, inMode(mode))
+			conn, err := pool.Acquire(t.Context())
+			require.NoError(t, err)
+			defer conn.Release()
+			call := "CALL " + e.schema + ".two_writes()"
+			for _, name := range []string{"purge", "delete old rows", "SELECT"} {
+				_, err := conn.Conn().Prepare(t.Context(), name, call)
+				require.NoError(t, err)
+			}
+			on := e.with(func(g *sqlguard.Guard) { g.DB = conn }).On(resource)
+			statements := map[string][]any{
+				call: nil, "/* /* */ SELECT ( */ " + call: nil, "-- SELECT (\r" + call: nil, "\n/* SELECT ( */\r\n" + call: nil,
+				"SELECT * FROM rewritten": {toCall{e.schema + ".two_writes"}}, "SELECT @a, * FROM rewritten": {pgx.NamedArgs{"a": 1}, toCall{e.schema + ".two_writes"}},
+			}
+			if mode != pgx.QueryExecModeSimpleProtocol { // which has no names
+				statements["purge"], statements["delete old rows"], statements["SELECT"] = nil, nil, nil
+			}
+			for sql, args := range statements {
+				_, err := on.Exec(e.ctx(33), sql, args...)
+				require.Equal(t, "2D000", outcomeCode(err), "%s: %v", sql, err)
+				require.Empty(t, outcomes(err), sql)
+			}
+			require.Empty(t, e.writer())
+			require.Equal(t, int64(1), w.dials.Load())
+		})
+	}
+}
+
+// Errors that occur only at the commit are returned at the batch's end.
+func TestCommitOfAnImplicitTransaction(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes {
+		t.Run("that fails is the statement's error, and costs nothing, in mode "+mode.String(), func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			e.exec("CREATE TABLE ledger (id bigint UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+			e.exec("INSERT INTO ledger VALUES (1)")
+			pool, w := wired(t, 1, inMode(mode))
+			on := e.with(func(g *sqlguard.Guard) { g.DB = pool }).On(resource)
+			insert, ctx := e.sql("INSERT INTO ledger VALUES ($1) RETURNING id"), e.ctx(33)
+			e.admitted(33)
+			for name, call := range map[string]func() error{
+				"Exec":     func() error { _, err := on.Exec(ctx, insert, 1); return err },
+				"QueryRow": func() error { return on.QueryRow(ctx, insert, 1).Scan(nil) },
+				"Query": func() error {
+					rows, err := on.Query(ctx, insert, 1)
+					if err != nil {
+						return err
+					}
+					_, err = pgx.CollectRows(rows, pgx.RowTo[int64])
+					return err
+				},
+			} {
+				trips := w.during(func() {
+					err := call()
+					require.Equal(t, "23505", outcomeCode(err), "%s: %v", name, err)
+					require.Empty(t, outcomes(err), name)
+				})
+				switch mode {
+				case pgx.QueryExecModeDescribeExec: // it prepares each time
+				case pgx.QueryExecModeSimpleProtocol:
+					require.Equal(t, int64(1), trips, "%s: its COMMIT has ended the transaction", name)
+				default:
+					require.Equal(t, int64(1), trips, name)
+				}
+				require.Zero(t, pool.Stat().AcquiredConns())
+			}
+			require.Equal(t, 1, query[int](e, "SELECT count(*) FROM ledger"))
+			_, err := on.Exec(ctx, insert, 2)
+			require.NoError(t, err)
+			require.Equal(t, 2, query[int](e, "SELECT count(*) FROM ledger"))
+			require.Equal(t, int64(1), w.dials.Load())
+		})
+	}
+	t.Run("whose session was ended meanwhile is unknown", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		letGo := e.slowCommit()
+		pool, _ := wired(t, 1)
+		conn, err := pool.Acquire(t.Context())
+		require.NoError(t, err)
+		defer conn.Release()
+		done := async(func() error {
+			return doors(e, e.with(func(g *sqlguard.Guard) { g.DB = conn }))["On.Exec"](e.ctx(33), "A")
+		})
+		e.inCommit()
+		e.exec("SELECT pg_terminate_backend($1)", conn.Conn().PgConn().PID())
+		err = await(t, done)
+		letGo()
+		require.Equal(t, []error{guard.ErrUnknown}, outcomes(err), "%v", err)
+		require.Empty(t, e.writer())
+	})
+	t.Run("is none while the connection is in a transaction", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		pool, _ := wired(t, 1)
+		conn, err := pool.Acquire(t.Context())
+		require.NoError(t, err)
+		defer conn.Release()
+		_, err = conn.Exec(t.Context(), "BEGIN")
+		require.NoError(t, err)
+		_, err = e.with(func(g *sqlguard.Guard) { g.DB = conn }).On(resource).Exec(e.ctx(33), e.sql("UPDATE accounts SET writer = 'A'"))
+		require.ErrorContains(t, err, "inside a transaction already")
+	})
+	t.Run("uses the session's transaction settings", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		e.admitted(33)
+		set := e.sql("UPDATE accounts SET writer = current_setting('transaction_isolation')")
+		for _, level := range []string{"read committed", "repeatable read", "serializable"} {
+			pool, w := wired(t, 1, withSetting("default_transaction_isolation", level))
+			on := e.with(func(g *sqlguard.Guard) { g.DB = pool }).On(resource)
+			require.Equal(t, int64(1), w.during(func() {
+				_, err := on.Exec(e.ctx(33), set)
+				require.NoError(t, err)
+			}))
+			require.Equal(t, level, e.writer())
+			_, err := on.Exec(e.ctx(32), set)
+			require.ErrorIs(t, err, guard.ErrStale, level)
+		}
+		pool, _ := wired(t, 1, withSetting("default_transaction_read_only", "on"))
+		_, err := e.with(func(g *sqlguard.Guard) { g.DB = pool }).On(resource).Exec(e.ctx(33), set)
+		require.Equal(t, "25006", outcomeCode(err))
+		require.Empty(t, outcomes(err))
+	})
+	t.Run("differs from an argument that cannot be sent, also without an admission", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		for _, mode := range modes {
+			pool, _ := wired(t, 1, inMode(mode))
+			on := e.with(func(g *sqlguard.Guard) {
+				g.DB, g.DangerouslyReportOnly = pool, true
+				g.Hooks.Reported = func(context.Context, error) {}
+			}).On(resource)
+			set := e.sql("UPDATE accounts SET writer = $1 RETURNING writer")
+			_, err := on.Exec(e.bounded(), set, struct{ a chan int }{})
+			require.Error(t, err, mode)
+			require.Empty(t, outcomes(err), mode)
+			require.Error(t, on.QueryRow(e.bounded(), set, struct{ a chan int }{}).Scan(nil), mode)
+			require.ErrorIs(t, on.QueryRow(e.bounded(), set, mode.String()).Scan(new(int64)), guard.ErrUnknown, mode)
+			require.Equal(t, mode.String(), e.writer())
+		}
+	})
+	t.Run("is not left to a DB of an unknown type", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		e.admitted(34)
+		pool, w := wired(t, 1)
+		on := e.with(func(g *sqlguard.Guard) { g.DB = only{pool} }).On(resource)
+		set := e.sql("UPDATE accounts SET writer = 'x' WHERE id = 42")
+		require.Equal(t, int64(1), w.during(func() { _, err := on.Exec(e.ctx(34), set); require.NoError(t, err) }))
+		require.Equal(t, int64(2), w.during(func() { _, err := on.Exec(e.ctx(33), set); require.ErrorIs(t, err, guard.ErrStale) }))
+	})
+}
+
+// only hides a DB's other methods.
+type only struct{ sqlguard.DB }

@@ -7,35 +7,43 @@
 //
 //	Update    BEGIN·admit ▶ fn(tx) ▶ COMMIT        read-modify-write in a closure
 //	On        admit·statement                      each statement, for sqlc and repositories
-//	Table     statement, if the row's mark admits  rows that carry their own mark
-//	Join      admit                                in a transaction that is open already
-//	Admit     BEGIN·admit·COMMIT                   a claim, for token.Locker
-//	Mint      BEGIN·mint·COMMIT                    a number, for locks that have none
+//	Join      admit                                in a transaction that the caller has begun
+//	Admit     BEGIN·admit·COMMIT                   a claim, for lock.Locker
+//	Mint      BEGIN·mint·COMMIT                    a number, for a lock without numbers
 //
-// What stands between two ▶ is one packet. The marks and the functions that
-// keep them are made by package migrations.
+// Each ▶ begins another round trip. Package migrations creates the table of marks and the
+// SQL functions that read and write it.
 //
 // # What it promises
 //
-//   - A write whose token is stale, or collides, is never applied; also where
-//     its holder was paused between any two steps, for however long.
-//   - What an Update reads is not overwritten by an older token afterwards, and
-//     is the last write of every older token.
-//   - An admission holds its resource until the transaction ends. Holders of
-//     the mark's own token write in parallel; a newer token waits for those who
-//     are in, at most as long as [Guard.Idle] says, and is never starved.
+//   - A write whose token is stale, or collides, is never applied, even if its holder was
+//     paused between any two steps, for however long.
+//   - What an Update reads includes the last write of every older token, and no older
+//     token overwrites it afterwards.
+//   - An admission holds its resource until the transaction ends. Holders of the mark's
+//     own token write in parallel. A newer token waits for older writers, for
+//     [Guard.IdleTimeout] at most, and is never starved.
 //   - A write has one outcome, which errors.Is finds: see package guard.
-//   - A refusal leaves the connection, and what is prepared on it, as it was.
+//   - A refusal leaves the connection usable and keeps its prepared statements.
 //
-// # What it does not
+// # What it does not do
 //
-// The fence is the name: a row that is written under two resource names, or by
-// a statement that goes around the guard, is not fenced. An admission ends
-// with the transaction or savepoint it was made in: see [Guard.Join]. The first
-// write under a token that was not claimed claims it, in a transaction of its
-// own: three packets more, once. Behind a pooler in transaction mode use an
-// exec mode that does not name its prepared statements, or PgBouncer 1.21. A
-// promoted asynchronous standby has forgotten what it was not sent, marks too.
+//   - The guard compares tokens by resource name. A row that is written under two
+//     resource names, or by a statement without the guard, is not fenced.
+//   - An admission ends with the transaction or savepoint in which it was made: see
+//     [Guard.Join].
+//   - If a token was not claimed, its first write claims it in a transaction of its own.
+//     That costs three more round trips, once.
+//   - Before the first batch on a connection, the guard queries the server for its
+//     engine, in one round trip. An engine that is not known to fence is refused with
+//     [guard.ErrUnfenced]: see [Guard.DangerouslyTrustEngine]. A statement that the
+//     caller sends with a Fence of package rowguard is not checked.
+//   - Behind a pooler in transaction mode, use an exec mode without named prepared
+//     statements, or PgBouncer 1.21 or later.
+//   - A promoted asynchronous standby lacks the transactions that it did not receive, and
+//     the marks in them.
+//
+// # Example
 //
 //	err := sqlguard.Update(ctx, pool, "account/42", func(tx pgx.Tx) error {
 //		_, err := tx.Exec(ctx, "UPDATE accounts SET balance = balance - $1 WHERE id = 42", amount)
@@ -47,7 +55,10 @@
 //
 // # Where next
 //
-// [Guard.Update] for the outcomes, [Guard.On] for code that sqlc generated,
-// [Table] for rows with a mark of their own, [Mint] for locks of your own,
-// package token for where tokens come from.
+//   - [Guard.Update] for the outcomes
+//   - [Guard.On] for code that sqlc generated
+//   - package [github.com/fencepost/fencepost/sqlguard/rowguard] for rows that carry
+//     their own mark
+//   - [Guard.Mint] for locks that do not number their holders
+//   - package token for where tokens come from
 package sqlguard

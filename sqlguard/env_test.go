@@ -12,15 +12,18 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 )
 
-// ceiling ends what hangs. No test is about its length.
-const ceiling = 30 * time.Second
+// ceiling bounds calls that hang. No test measures it.
+const ceiling = 5 * time.Minute
 
-// resource is what most tests fight over: row 42 of accounts.
+// patient is an IdleTimeout longer than any test: on a slow machine a transaction may be
+// idle for longer than the default.
+const patient = time.Hour
+
+// resource is the resource of most tests: row 42 of accounts.
 const resource = "account/42"
 
 // env is a migrated schema with one table of accounts, and a guard over it.
@@ -33,21 +36,38 @@ type env struct {
 
 func newEnv(t testing.TB) *env {
 	t.Helper()
-	pool, schema := testenv.Postgres(t)
-	e := &env{t: t, pool: pool, schema: schema, guard: &sqlguard.Guard{DB: pool, Schema: schema}}
-	e.exec("CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL DEFAULT 0, writer text NOT NULL DEFAULT '')")
-	e.exec("INSERT INTO accounts (id, balance) VALUES (42, 100), (43, 100)")
+	e := borrow(t, "plain", (*env).tables)
+	e.fill()
 	return e
 }
 
-// with is the same guard with something changed.
+func (e *env) tables() {
+	e.exec("CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL DEFAULT 0, writer text NOT NULL DEFAULT '')")
+}
+
+// fill inserts the rows, also if the table is protected.
+func (e *env) fill() {
+	e.exec("SET LOCAL session_replication_role = replica; INSERT INTO accounts (id, balance) VALUES (42, 100), (43, 100)")
+}
+
+// env returns the borrowed schema as the test's env.
+func (b *borrowed) env(t testing.TB) *env {
+	return &env{t: t, pool: b.pool, schema: b.schema, guard: &sqlguard.Guard{DB: b.pool, Schema: b.schema, IdleTimeout: patient}}
+}
+
+// with returns a copy of the guard with a change.
 func (e *env) with(change func(*sqlguard.Guard)) *sqlguard.Guard {
 	g := *e.guard
 	change(&g)
 	return &g
 }
 
-// sql puts the test's schema before the names of its tables.
+// by returns a copy of the guard with another DB.
+func (e *env) by(db sqlguard.DB) *sqlguard.Guard {
+	return e.with(func(g *sqlguard.Guard) { g.DB = db })
+}
+
+// sql qualifies the names of the test's tables with its schema.
 func (e *env) sql(text string) string { return inSchema(e.schema, text) }
 
 var names = regexp.MustCompile(`\b(accounts|ledger|marks)\b`)
@@ -62,7 +82,7 @@ func (e *env) exec(text string, args ...any) {
 	require.NoError(e.t, err)
 }
 
-// query is the one value that a query returns.
+// query returns the single value of a query.
 func query[T any](e *env, text string, args ...any) (value T) {
 	e.t.Helper()
 	require.NoError(e.t, e.pool.QueryRow(e.t.Context(), e.sql(text), args...).Scan(&value))
@@ -78,13 +98,13 @@ func (e *env) balance() int64 {
 	return query[int64](e, "SELECT balance FROM accounts WHERE id = 42")
 }
 
-// mark is the number and holder of the resource's mark.
+// mark returns the number and holder of the resource's mark.
 func (e *env) mark(resource string) string {
 	e.t.Helper()
 	return query[string](e, "SELECT coalesce((SELECT number || ' ' || holder FROM marks WHERE resource = $1), '')", resource)
 }
 
-// write is a closure for Update that leaves a name on account 42.
+// write returns a closure for Update that writes a name to account 42.
 func (e *env) write(ctx context.Context, writer string) func(pgx.Tx) error {
 	return func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, e.sql("UPDATE accounts SET writer = $1 WHERE id = 42"), writer)
@@ -92,21 +112,22 @@ func (e *env) write(ctx context.Context, writer string) func(pgx.Tx) error {
 	}
 }
 
-// ctx carries the token of account 42 with that number, of holder "h<number>".
+// ctx returns a context with the token of account 42 with that number, of holder
+// "h<number>".
 func (e *env) ctx(number int64) context.Context { return e.as(number, fmt.Sprintf("h%d", number)) }
 
 func (e *env) as(number int64, holder string) context.Context {
 	return token.NewContext(e.bounded(), token.Token{Resource: resource, Number: number, Holder: holder})
 }
 
-// bounded is the test's context with the ceiling over it.
+// bounded returns the test's context with the ceiling as timeout.
 func (e *env) bounded() context.Context {
 	ctx, cancel := context.WithTimeout(e.t.Context(), ceiling)
 	e.t.Cleanup(cancel)
 	return ctx
 }
 
-// admitted lets tokens of account 42 raise the mark, in order.
+// admitted raises the mark of account 42 with the tokens, in order.
 func (e *env) admitted(numbers ...int64) {
 	e.t.Helper()
 	for _, n := range numbers {
@@ -114,8 +135,8 @@ func (e *env) admitted(numbers ...int64) {
 	}
 }
 
-// await waits until the server shows n backends of this test's pool that wait
-// for a lock: then the next step is sure to meet them waiting.
+// awaitWaiting waits until n backends of this test's pool wait for a lock, so that the
+// next step certainly meets them.
 func (e *env) awaitWaiting(n int) {
 	e.t.Helper()
 	e.await(fmt.Sprintf("%d wait for a lock", n), func() bool {
@@ -148,4 +169,32 @@ func await(t testing.TB, done <-chan error) error {
 		require.Fail(t, "it hangs")
 		return nil
 	}
+}
+
+// endSession ends a session of the server, and returns when it is gone.
+func (e *env) endSession(pid uint32) {
+	e.t.Helper()
+	e.exec("SELECT pg_terminate_backend($1)", pid)
+	e.gone(pid)
+}
+
+// gone waits for the end of a session.
+func (e *env) gone(pid uint32) {
+	e.t.Helper()
+	e.await("the end of the session", func() bool {
+		return query[int](e, "SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid) == 0
+	})
+}
+
+// mutate breaks a function of this test's schema: it replaces a piece of the
+// text that must be there, pairs of old and new.
+func (e *env) mutate(function string, oldnew ...string) {
+	e.t.Helper()
+	text := query[string](e, "SELECT pg_get_functiondef(p.oid) FROM pg_proc p WHERE p.proname = $1 AND p.pronamespace = to_regnamespace($2)", function, e.schema)
+	for i := 0; i < len(oldnew); i += 2 {
+		require.Contains(e.t, text, oldnew[i], "the mutant no longer fits %s", function)
+		text = strings.ReplaceAll(text, oldnew[i], oldnew[i+1])
+	}
+	_, err := e.pool.Exec(e.t.Context(), text)
+	require.NoError(e.t, err)
 }

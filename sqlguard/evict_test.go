@@ -17,8 +17,8 @@ import (
 
 const short = 200 * time.Millisecond
 
-// stuck is a source of rows that stops after the first, for as long as the
-// test lasts: a holder that is paused inside COPY FROM STDIN.
+// stuck is a source of rows that blocks after the first one until the test ends: a holder
+// that is paused inside COPY FROM STDIN.
 type stuck struct {
 	begun, over chan struct{}
 	given       bool
@@ -36,8 +36,8 @@ func (s *stuck) Next() bool {
 func (s *stuck) Values() ([]any, error) { return []any{int64(7)}, nil }
 func (s *stuck) Err() error             { return errors.New("woken too late") }
 
-// pauses are the ways in which a holder can be stopped inside an admitted
-// transaction. Each returns when over is closed.
+// pauses are the ways in which a holder can be paused inside an admitted transaction.
+// Each returns when over is closed.
 func pauses(e *env) map[string]func(ctx context.Context, tx pgx.Tx, begun, over chan struct{}) error {
 	return map[string]func(ctx context.Context, tx pgx.Tx, begun, over chan struct{}) error{
 		"idle": func(ctx context.Context, tx pgx.Tx, begun, over chan struct{}) error {
@@ -73,9 +73,9 @@ func TestPausedHolderIsEvicted(t *testing.T) {
 				t.Parallel()
 				e := newEnv(t)
 				e.admitted(33)
-				older := e.with(func(g *sqlguard.Guard) { g.Idle = -1 })
+				older := e.with(func(g *sqlguard.Guard) { g.IdleTimeout = -1 })
 				pool, _ := wired(t, 1)
-				newer := e.with(func(g *sqlguard.Guard) { g.DB, g.Idle = pool, short })
+				newer := e.with(func(g *sqlguard.Guard) { g.DB, g.IdleTimeout = pool, short })
 				begun, over := make(chan struct{}), make(chan struct{})
 				wake := sync.OnceFunc(func() { close(over) })
 				defer wake()
@@ -88,7 +88,7 @@ func TestPausedHolderIsEvicted(t *testing.T) {
 				wake()
 				err := await(t, late)
 				require.Error(t, err)
-				if name != "with an unread result" { // nobody can be told then: the line is full
+				if name != "with an unread result" { // the server cannot send the writer an error: the connection's buffer is full
 					require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "%v", err)
 				}
 				require.NotEqual(t, "A", e.writer())
@@ -100,7 +100,7 @@ func TestPausedHolderIsEvicted(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t)
 			e.admitted(33)
-			unbounded := e.with(func(g *sqlguard.Guard) { g.Idle = -1 })
+			unbounded := e.with(func(g *sqlguard.Guard) { g.IdleTimeout = -1 })
 			begun, over := make(chan struct{}), make(chan struct{})
 			ctx, cancel := context.WithCancel(e.ctx(33))
 			defer cancel()
@@ -110,10 +110,7 @@ func TestPausedHolderIsEvicted(t *testing.T) {
 				return unbounded.Update(ctx, resource, func(tx pgx.Tx) error { return pauses(e)[name](ctx, tx, begun, over) })
 			})
 			<-begun
-			waiting, giveUp := context.WithTimeout(e.bounded(), 5*short)
-			defer giveUp()
-			err := unbounded.Admit(waiting, token.Token{Resource: resource, Number: 34, Holder: "h34"})
-			require.ErrorIs(t, err, context.DeadlineExceeded, "the twin must wait")
+			e.keepsWaiting(func(ctx context.Context) error { return unbounded.Admit(ctx, tokenOf(34)) })
 			cancel()
 			wake()
 			_ = await(t, late)
@@ -123,13 +120,10 @@ func TestPausedHolderIsEvicted(t *testing.T) {
 	t.Run("the server ends an idle holder by itself", func(t *testing.T) {
 		t.Parallel()
 		e := newEnv(t)
-		g := e.with(func(g *sqlguard.Guard) { g.Idle = short })
+		g := e.with(func(g *sqlguard.Guard) { g.IdleTimeout = short })
 		ctx := e.ctx(33)
 		err := g.Update(ctx, resource, func(tx pgx.Tx) error {
-			pid := tx.Conn().PgConn().PID()
-			e.await("the end of the session", func() bool {
-				return query[int](e, "SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid) == 0
-			})
+			e.gone(tx.Conn().PgConn().PID())
 			return e.write(ctx, "A")(tx)
 		})
 		require.Equal(t, []error{guard.ErrEvicted}, outcomes(err))
@@ -137,8 +131,8 @@ func TestPausedHolderIsEvicted(t *testing.T) {
 	})
 }
 
-// A holder that raises the mark in a transaction of its own keeps others waiting
-// who cannot see to which number.
+// A holder that raises the mark in its own transaction blocks others, which cannot read
+// the uncommitted number.
 //
 // hazard G8
 func TestPausedRaiserIsEvicted(t *testing.T) {
@@ -146,17 +140,17 @@ func TestPausedRaiserIsEvicted(t *testing.T) {
 	newest := token.Token{Resource: resource, Number: token.MaxNumber, Holder: "newest"}
 	for name := range pauses(nil) {
 		for _, raise := range []string{"Join", "Mint"} {
-			run := func(t *testing.T, mutate bool) error {
+			run := func(t *testing.T, mutate bool) {
 				t.Parallel()
 				e := newEnv(t)
 				if mutate {
 					e.mutate("lock_number", "pg_catalog.pg_try_advisory_xact_lock_shared(", "0 OPERATOR(pg_catalog.=) abs(")
 				}
-				unbounded := e.with(func(g *sqlguard.Guard) { g.Idle = -1 })
+				unbounded := e.with(func(g *sqlguard.Guard) { g.IdleTimeout = -1 })
 				raises := map[string]func(ctx context.Context, tx pgx.Tx) error{
 					"Join": func(ctx context.Context, tx pgx.Tx) error { return unbounded.Join(ctx, tx, resource) },
 					"Mint": func(ctx context.Context, tx pgx.Tx) error {
-						_, err := unbounded.Mint(ctx, tx, resource, "A")
+						_, err := unbounded.MintTx(ctx, tx, resource, "A")
 						return err
 					},
 				}
@@ -174,25 +168,22 @@ func TestPausedRaiserIsEvicted(t *testing.T) {
 					})
 				})
 				<-begun
-				waiting, giveUp := context.WithTimeout(e.bounded(), ceiling)
-				if mutate {
-					waiting, giveUp = context.WithTimeout(e.bounded(), 5*short)
+				admit := func(ctx context.Context) error {
+					return e.with(func(g *sqlguard.Guard) { g.IdleTimeout = short }).Admit(ctx, newest)
 				}
-				defer giveUp()
-				err := e.with(func(g *sqlguard.Guard) { g.Idle = short }).Admit(waiting, newest)
 				if mutate {
+					e.keepsWaiting(admit)
 					cancel()
+				} else {
+					require.NoError(t, admit(e.bounded()))
 				}
 				wake()
 				require.Error(t, await(t, late))
 				require.NotEqual(t, "A", e.writer())
-				return err
 			}
-			t.Run("by a newer one, after its "+raise+", when it is "+name, func(t *testing.T) { require.NoError(t, run(t, false)) })
+			t.Run("by a newer one, after its "+raise+", when it is "+name, func(t *testing.T) { run(t, false) })
 			if raise == "Join" {
-				t.Run("not where it does not say to which number, when it is "+name, func(t *testing.T) {
-					require.ErrorIs(t, run(t, true), context.DeadlineExceeded, "the twin must wait")
-				})
+				t.Run("not if it has published no number, when it is "+name, func(t *testing.T) { run(t, true) })
 			}
 		}
 	}
@@ -202,10 +193,9 @@ func TestPausedRaiserIsEvicted(t *testing.T) {
 		e.admitted(33)
 		tx := e.open(pgx.TxOptions{})
 		require.NoError(t, e.guard.Join(e.ctx(35), tx, resource))
-		waiting, giveUp := context.WithTimeout(e.bounded(), 3*short)
-		defer giveUp()
-		err := e.with(func(g *sqlguard.Guard) { g.Idle = short }).Admit(waiting, token.Token{Resource: resource, Number: 34, Holder: "h34"})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		e.keepsWaiting(func(ctx context.Context) error {
+			return e.with(func(g *sqlguard.Guard) { g.IdleTimeout = short }).Admit(ctx, tokenOf(34))
+		})
 		require.NoError(t, tx.Commit(t.Context()))
 		require.Equal(t, "35 h35", e.mark(resource))
 	})
@@ -221,31 +211,145 @@ func TestReaderWhoStopsIsEvicted(t *testing.T) {
 	require.NoError(t, err)
 	defer rows.Close()
 	require.True(t, rows.Next())
-	newest := token.Token{Resource: resource, Number: 34, Holder: "h34"}
-	waiting, giveUp := context.WithTimeout(e.bounded(), 5*short)
-	defer giveUp()
-	require.ErrorIs(t, e.with(func(g *sqlguard.Guard) { g.Idle = -1 }).Admit(waiting, newest), context.DeadlineExceeded, "the twin must wait")
-	require.NoError(t, e.with(func(g *sqlguard.Guard) { g.Idle = short }).Admit(e.bounded(), newest))
+	e.keepsWaiting(func(ctx context.Context) error {
+		return e.with(func(g *sqlguard.Guard) { g.IdleTimeout = -1 }).Admit(ctx, tokenOf(34))
+	})
+	require.NoError(t, e.with(func(g *sqlguard.Guard) { g.IdleTimeout = short }).Admit(e.bounded(), tokenOf(34)))
 	for rows.Next() {
 	}
 	require.Error(t, rows.Err())
 }
 
-// successor is what can wait for older writers.
+// keepsWaiting checks that a call waits for a lock, and still waits after a time in which
+// short bounds would have ended a writer. It is the twin of a call that does not wait.
+func (e *env) keepsWaiting(call func(ctx context.Context) error) {
+	e.t.Helper()
+	ctx, giveUp := context.WithCancel(e.bounded())
+	defer giveUp()
+	done := async(func() error { return call(ctx) })
+	e.awaitWaiting(1)
+	time.Sleep(2 * short)
+	require.Empty(e.t, done, "the twin must wait")
+	giveUp()
+	require.ErrorIs(e.t, await(e.t, done), context.Canceled)
+}
+
+// untilInTime repeats a call if a slow machine left it idle for longer than a bound of
+// some seconds.
+func untilInTime(call func() error) (err error) {
+	for err = guard.ErrEvicted; errors.Is(err, guard.ErrEvicted); {
+		err = call()
+	}
+	return err
+}
+
+// successor returns the calls that can wait for older writers.
 func successor(e *env, g *sqlguard.Guard) map[string]func(ctx context.Context) error {
 	return map[string]func(ctx context.Context) error{
 		"Admit": func(ctx context.Context) error {
 			return g.Admit(ctx, token.Token{Resource: resource, Number: 34, Holder: "h34"})
 		},
-		"Mint": func(ctx context.Context) error { _, err := g.Mint(ctx, g.DB, resource, "minted"); return err },
+		"Mint": func(ctx context.Context) error { _, err := g.Mint(ctx, resource, "minted"); return err },
 		"Update": func(context.Context) error {
-			for {
-				err := g.Update(e.ctx(34), resource, func(pgx.Tx) error { return nil })
-				if !errors.Is(err, guard.ErrEvicted) { // a busy machine may be idle itself for longer than the short bound
-					return err
-				}
-			}
+			return untilInTime(func() error { return g.Update(e.ctx(34), resource, func(pgx.Tx) error { return nil }) })
 		},
 		"On.Exec": func(context.Context) error { _, err := g.On(resource).Exec(e.ctx(34), "SELECT 1"); return err },
 	}
+}
+
+func TestIdleBound(t *testing.T) {
+	t.Parallel()
+	bound := func(t *testing.T, g *sqlguard.Guard, e *env, before string) (inside, after string, err error) {
+		conn, err := e.pool.Acquire(t.Context())
+		require.NoError(t, err)
+		defer conn.Release()
+		_, err = conn.Exec(t.Context(), "SET idle_in_transaction_session_timeout = "+before)
+		require.NoError(t, err)
+		defer conn.Exec(t.Context(), "RESET idle_in_transaction_session_timeout")
+		own := *g
+		own.DB = conn
+		show := "SHOW idle_in_transaction_session_timeout"
+		err = own.Update(e.ctx(33), resource, func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), show).Scan(&inside)
+		})
+		if err == nil {
+			err = conn.QueryRow(t.Context(), show).Scan(&after)
+		}
+		return inside, after, err
+	}
+	for _, c := range []struct {
+		idle                  time.Duration
+		before, inside, after string
+	}{
+		{0, "0", "5s", "0"},
+		{0, "'1min'", "5s", "1min"},
+		{0, "'3s'", "3s", "3s"},
+		{time.Minute, "'90min'", "1min", "90min"},
+		{20*time.Second + time.Microsecond, "0", "20001ms", "0"},
+		{-1, "0", "0", "0"},
+		{-1, "'2h'", "2h", "2h"},
+		{1 << 62, "'2h'", "2h", "2h"},
+	} {
+		t.Run("Idle "+c.idle.String()+" in a session that has "+c.before, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			var inside, after string
+			require.NoError(t, untilInTime(func() (err error) {
+				inside, after, err = bound(t, e.with(func(g *sqlguard.Guard) { g.IdleTimeout = c.idle }), e, c.before)
+				return err
+			}))
+			require.Equal(t, c.inside, inside)
+			require.Equal(t, c.after, after, "it ends with the transaction")
+		})
+	}
+}
+
+// A first transaction under a token that was not claimed lasts longer than IdleTimeout.
+// Other sessions must not take its writer for an older one.
+func TestFirstTransactionOutlastsIdle(t *testing.T) {
+	t.Parallel()
+	// long returns after it has begun a transaction that is busy for three times the
+	// IdleTimeout of the others. Its own IdleTimeout is longer, since a slow machine may
+	// be idle.
+	long := func(e *env) <-chan error {
+		begun, ctx := make(chan struct{}), e.ctx(34)
+		done := async(func() error {
+			return e.guard.Update(ctx, resource, func(tx pgx.Tx) error {
+				close(begun)
+				_, err := tx.Exec(ctx, "SELECT pg_sleep($1)", (3 * short).Seconds())
+				return err
+			})
+		})
+		<-begun
+		return done
+	}
+	t.Run("a peer of the same token does not end it", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		g := e.with(func(g *sqlguard.Guard) { g.IdleTimeout = short })
+		first := long(e)
+		_, err := g.On(resource).Exec(e.ctx(34), e.sql("UPDATE accounts SET writer = 'peer' WHERE id = 42"))
+		require.NoError(t, err)
+		require.NoError(t, await(t, first))
+	})
+	t.Run("an older writer does not end it", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		g := e.with(func(g *sqlguard.Guard) { g.IdleTimeout = short })
+		first := long(e)
+		require.ErrorIs(t, g.Update(e.ctx(33), resource, e.write(e.bounded(), "zombie")), guard.ErrStale)
+		require.NoError(t, await(t, first))
+	})
+	t.Run("nor if it raised inside its own transaction, for which the older one waits", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		e.admitted(32)
+		tx := e.open(pgx.TxOptions{})
+		require.NoError(t, e.guard.Join(e.ctx(34), tx, resource))
+		g := e.with(func(g *sqlguard.Guard) { g.IdleTimeout = short })
+		late := async(func() error { return g.Update(e.ctx(33), resource, e.write(e.bounded(), "zombie")) })
+		time.Sleep(3 * short)
+		require.NoError(t, tx.Commit(e.bounded()))
+		require.ErrorIs(t, await(t, late), guard.ErrStale)
+	})
 }

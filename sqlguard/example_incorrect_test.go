@@ -6,9 +6,8 @@ import (
 	"github.com/fencepost/fencepost/sqlguard"
 )
 
-// Incorrect: what is read outside of fn is read before the token is admitted.
-// An older holder's last write may come between, and is then overwritten.
-// Read inside fn, or claim first.
+// Incorrect: a value that is read outside fn is read before the token is admitted. An
+// older holder's write in between is overwritten. Read inside fn, or claim first.
 func ExampleUpdate_incorrect() {
 	var balance int
 	_ = pool.QueryRow(ctx, "SELECT balance FROM accounts WHERE id = 42").Scan(&balance)

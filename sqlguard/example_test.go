@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 )
@@ -19,8 +20,8 @@ var (
 	issuer token.Issuer
 )
 
-// A read-modify-write: nobody with an older token writes after the read, and
-// nobody with a newer one before the commit.
+// A read-modify-write. No older token writes after the read, and no newer token writes
+// before the commit.
 func ExampleUpdate() {
 	err := sqlguard.Update(ctx, pool, "account/42", func(tx pgx.Tx) error {
 		var balance int
@@ -40,11 +41,11 @@ func ExampleUpdate() {
 	}
 }
 
-// A repository that takes what sqlc calls a DBTX is guarded without a change.
-// Under a lock that claims, its reads are safe as well.
+// A repository that takes sqlc's DBTX is guarded without a change. If the Locker claims,
+// its reads are safe too.
 func ExampleGuard_On() {
 	g := &sqlguard.Guard{DB: pool}
-	locker := token.Locker{Issuer: issuer, Claim: g.Admit}
+	locker := lock.Locker{Issuer: issuer, Claim: g.Admit}
 	err := locker.Hold(ctx, "account/42", func(ctx context.Context) error {
 		_, err := g.On("account/42").Exec(ctx, "UPDATE accounts SET balance = balance - $1 WHERE id = $2", 50, 42)
 		return err
@@ -52,11 +53,11 @@ func ExampleGuard_On() {
 	fmt.Println(err)
 }
 
-// In a transaction that is open already, as its first statement.
-func ExampleGuard_Join() {
+// In a transaction that the caller has begun, as its first statement.
+func ExampleGuard_JoinAll() {
 	g := &sqlguard.Guard{DB: pool}
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		if err := g.Join(ctx, tx, "account/42", "account/43"); err != nil {
+		if err := g.JoinAll(ctx, tx, []string{"account/42", "account/43"}); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, "UPDATE accounts SET balance = balance - 50 WHERE id = 42")
@@ -65,14 +66,15 @@ func ExampleGuard_Join() {
 	fmt.Println(err)
 }
 
-// With a lock of your own, draw the number right after you have acquired it.
-func ExampleMint() {
+// With a lock of your own, call Mint right after you acquired it.
+func ExampleGuard_Mint() {
+	g := &sqlguard.Guard{DB: pool}
 	// if err := yourLock.Acquire(ctx) ...
-	tok, err := sqlguard.Mint(ctx, pool, "account/42", "worker-7:attempt-1")
+	tok, err := g.Mint(ctx, "account/42", "worker-7:attempt-1")
 	if err != nil {
 		return
 	}
-	err = sqlguard.Update(token.NewContext(ctx, tok), pool, "account/42", func(tx pgx.Tx) error {
+	err = g.Update(token.NewContext(ctx, tok), "account/42", func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "UPDATE accounts SET balance = balance - 50 WHERE id = 42")
 		return err
 	})

@@ -1,8 +1,7 @@
 package sqlguard
 
-// Steady is tested by itself, since its grace is longer than a test may wait.
-var Steady = steady
+// CannotCommit is tested alone: an error in it has an effect only if a procedure commits.
+var CannotCommit = cannotCommit
 
-// StaysInside is tested by itself: what it wrongly admits shows only where a
-// procedure commits.
-var StaysInside = staysInside
+// RefuseTxControl is compared with the server's own parse of the same text.
+var RefuseTxControl = refuseTxControl

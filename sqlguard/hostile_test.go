@@ -16,13 +16,16 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// Each hostile input goes through every door. Names of schemas are in
-// schema_test.go, a caller who has left is in lost_test.go.
+// Each hostile input goes through every door.
+
+// quotingModes are one mode in which the server gets names and values separately, and one
+// in which pgx combines them.
+var quotingModes = []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol}
 
 // hazard G13
 func TestHostileResourcesThroughEveryDoor(t *testing.T) {
 	t.Parallel()
-	t.Run("the naive way runs what the name says", func(t *testing.T) {
+	t.Run("the naive way executes the name", func(t *testing.T) {
 		t.Parallel()
 		e := newEnv(t)
 		name := "x', 33, 'h33'); UPDATE " + e.schema + ".accounts SET writer = 'injected'; --"
@@ -31,7 +34,7 @@ func TestHostileResourcesThroughEveryDoor(t *testing.T) {
 		require.Equal(t, "injected", e.writer(), "the twin must be injected")
 	})
 	long := strings.Repeat("é", 100) // 200 bytes, the most there may be
-	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol} {
+	for _, mode := range quotingModes {
 		for _, name := range []string{`x', 33, 'h33'); DROP TABLE accounts; --`, `\'; --`, "$1", "@writer", "%s", "größe/🙂 \u200b", `"`, long} {
 			t.Run(fmt.Sprintf("%.40q in mode %s", name, mode), func(t *testing.T) {
 				t.Parallel()
@@ -49,7 +52,7 @@ func TestHostileResourcesThroughEveryDoor(t *testing.T) {
 					require.Equal(t, name, e.writer(), door)
 				}
 				require.Equal(t, 1, query[int](e, "SELECT count(*) FROM marks"))
-				_, err := e.guard.Mint(t.Context(), pool, name, name)
+				_, err := e.by(pool).Mint(t.Context(), name, name)
 				require.NoError(t, err)
 			})
 		}
@@ -67,19 +70,19 @@ func TestWhatIsNoTokenThroughEveryDoor(t *testing.T) {
 	for _, number := range []int64{0, -1, token.MaxNumber + 1, math.MaxInt64, math.MinInt64} {
 		toks = append(toks, token.Token{Resource: resource, Number: number, Holder: "h34"})
 	}
-	observing := e.with(func(g *sqlguard.Guard) { g.DangerouslyObserve = true })
+	reporting := e.with(func(g *sqlguard.Guard) { g.DangerouslyReportOnly = true })
 	for _, tok := range toks {
 		ctx := token.NewContext(e.bounded(), tok)
 		what := fmt.Sprintf("%.20q %d %.20q", tok.Resource, tok.Number, tok.Holder)
 		for door, write := range doorsTo(e, e.guard, tok.Resource) {
-			err := write(ctx, "nobody")
+			err := write(ctx, "no token")
 			require.ErrorIs(t, err, token.ErrInvalid, "%s: %s", door, what)
 			require.Empty(t, outcomes(err), "%s: %s", door, what)
 		}
 		require.ErrorIs(t, e.guard.Admit(ctx, tok), token.ErrInvalid, what)
-		require.NoError(t, observing.Admit(ctx, tok), what)
-		if tok.Number == 34 { // Mint makes its own
-			_, err := e.guard.Mint(ctx, e.pool, tok.Resource, tok.Holder)
+		require.NoError(t, reporting.Admit(ctx, tok), what)
+		if tok.Number == 34 { // Mint creates its own holder
+			_, err := e.guard.Mint(ctx, tok.Resource, tok.Holder)
 			require.ErrorIs(t, err, token.ErrInvalid, what)
 		}
 	}
@@ -100,13 +103,13 @@ func TestTheLastNumberThroughEveryDoor(t *testing.T) {
 		require.ErrorIs(t, write(e.as(token.MaxNumber-1, "b"), "late"), guard.ErrStale, door)
 		require.Equal(t, "last again", e.writer(), door)
 	}
-	_, err := e.guard.Mint(t.Context(), e.pool, resource, "e")
+	_, err := e.guard.Mint(t.Context(), resource, "e")
 	require.Equal(t, "ZF005", outcomeCode(err), "%v", err)
 	require.Empty(t, outcomes(err))
 	require.Equal(t, fmt.Sprintf("%d c", token.MaxNumber), e.mark(resource))
 }
 
-// Where there is nothing to send over, or no time to, it is an ordinary error.
+// If nothing can be sent, the result is an ordinary error.
 func TestNowhereToSendThroughEveryDoor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -133,10 +136,10 @@ func TestNowhereToSendThroughEveryDoor(t *testing.T) {
 			return conn
 		}, "conn closed"},
 		"a pool that gets no connection": {func(t *testing.T, _ *env) sqlguard.DB {
-			pool, arm := deaf(t, "x", pgx.QueryExecModeExec)
+			pool, arm := dropsReplies(t, "x", pgx.QueryExecModeExec)
 			arm.Store(true)
 			return pool
-		}, "nobody there"},
+		}, "no server"},
 		"a pool whose connections are all in use": {func(t *testing.T, _ *env) sqlguard.DB {
 			pool, _ := wired(t, 1)
 			conn, err := pool.Acquire(t.Context())
@@ -155,8 +158,12 @@ func TestNowhereToSendThroughEveryDoor(t *testing.T) {
 			e := newEnv(t)
 			e.admitted(33)
 			db := c.db(t, e)
-			for door, write := range doors(e, e.with(func(g *sqlguard.Guard) { g.DB = db })) {
-				ctx, cancel := context.WithTimeout(e.ctx(33), 50*time.Millisecond)
+			limit := ceiling
+			if name == "a pool whose connections are all in use" {
+				limit = 50 * time.Millisecond
+			}
+			for door, write := range doors(e, e.by(db)) {
+				ctx, cancel := context.WithTimeout(e.ctx(33), limit)
 				err := write(ctx, "x")
 				cancel()
 				if door == "Admit, then write" && name == "a transaction that is over" {
@@ -167,13 +174,54 @@ func TestNowhereToSendThroughEveryDoor(t *testing.T) {
 				require.Empty(t, outcomes(err), "%s: %v", door, err)
 				require.NotErrorIs(t, err, guard.ErrStale, door)
 			}
-			ctx, cancel := context.WithTimeout(e.bounded(), 50*time.Millisecond)
+			ctx, cancel := context.WithTimeout(e.bounded(), limit)
 			defer cancel()
-			_, err := e.guard.Mint(ctx, db, resource, "m")
+			var err error
+			if tx, inside := db.(pgx.Tx); inside {
+				_, err = e.guard.MintTx(ctx, tx, resource, "m")
+			} else {
+				_, err = e.by(db).Mint(ctx, resource, "m")
+			}
 			require.ErrorContains(t, err, c.says)
 			require.Empty(t, outcomes(err))
 			require.Empty(t, e.writer())
 			require.Equal(t, "33 h33", e.mark(resource))
+		})
+	}
+}
+
+// hazard G16
+func TestIncompleteTokens(t *testing.T) {
+	t.Parallel()
+	t.Run("without holders, two processes pass for one", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		e.exec("ALTER TABLE accounts ADD token bigint NOT NULL DEFAULT 0")
+		for _, writer := range []string{"A", "B", "A again"} {
+			e.exec("UPDATE accounts SET writer = $1, token = 33 WHERE id = 42 AND token <= 33", writer)
+			require.Equal(t, writer, e.writer(), "the twin must let both write")
+		}
+	})
+	for _, tok := range []token.Token{
+		{Resource: resource, Number: 33},
+		{Resource: resource, Holder: "h"},
+		{Resource: resource, Number: -1, Holder: "h"},
+		{Resource: resource, Number: token.MaxNumber + 1, Holder: "h"},
+		{Resource: resource, Number: 33, Holder: "a\nb"},
+	} {
+		t.Run(fmt.Sprintf("no door opens for number %d and holder %q", tok.Number, tok.Holder), func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			ctx := token.NewContext(e.bounded(), tok)
+			var refused int
+			g := e.with(func(g *sqlguard.Guard) { g.Hooks.Refused = func(context.Context, error) { refused++ } })
+			for name, door := range doors(e, g) {
+				require.ErrorIs(t, door(ctx, "x"), token.ErrInvalid, name)
+			}
+			require.ErrorIs(t, g.Admit(ctx, tok), token.ErrInvalid)
+			require.Equal(t, len(doors(e, g)), refused, "all but the door that looks for itself, and Admit")
+			require.Empty(t, e.writer())
+			require.Empty(t, e.mark(resource))
 		})
 	}
 }

@@ -102,7 +102,7 @@ func TestRaiseUnderFixedSnapshot(t *testing.T) {
 			})
 		}
 	}
-	t.Run("where the raise is made under the fixed snapshot, the older's update is lost", func(t *testing.T) {
+	t.Run("if the raise is made under the fixed snapshot, the older token's update is lost", func(t *testing.T) {
 		t.Parallel()
 		for _, newer := range levels[1:] {
 			for _, older := range levels[:2] {
@@ -124,7 +124,7 @@ func TestRaiseUnderFixedSnapshot(t *testing.T) {
 		var late <-chan error
 		require.NoError(t, e.guard.Update(ctx, resource, func(tx pgx.Tx) error {
 			late = async(func() error {
-				// The snapshot of a statement is older than what it waits for.
+				// The statement's snapshot is older than the write for which it waits.
 				_, err := e.pool.Exec(ctx, e.sql(`WITH a AS MATERIALIZED (SELECT `+e.schema+`.admit($1, 34, 'h34'))
 					INSERT INTO ledger (total) SELECT (SELECT total FROM ledger ORDER BY n DESC LIMIT 1) + 10 FROM a`), resource)
 				return err
@@ -137,9 +137,9 @@ func TestRaiseUnderFixedSnapshot(t *testing.T) {
 	})
 }
 
-// overtake has a newer writer come while an older one is inside. Both append
-// the sum of what they read and an amount of their own to a ledger, so that
-// nothing but the admission stands between them. It returns the last entry.
+// overtake runs a newer writer while an older one is inside. Both append the sum of their
+// read and an amount of their own to a ledger, so that only the admission excludes one
+// from the other. It returns the last entry.
 func overtake(e *env, older, newer pgx.TxIsoLevel) (int64, error) {
 	e.ledger()
 	var late <-chan error

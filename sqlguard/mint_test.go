@@ -1,6 +1,8 @@
 package sqlguard_test
 
 import (
+	"context"
+	"strings"
 	"sync"
 	"testing"
 
@@ -19,11 +21,11 @@ func TestMint(t *testing.T) {
 		e := newEnv(t)
 		for _, mode := range modes {
 			pool, _ := wired(t, 1, inMode(mode), withSetting("default_transaction_isolation", "serializable"))
-			before, err := e.guard.Mint(e.bounded(), pool, resource, "before")
+			before, err := e.by(pool).Mint(e.bounded(), resource, "before")
 			require.NoError(t, err)
-			tok, err := e.guard.Mint(e.bounded(), pool, resource, "me")
+			tok, err := e.by(pool).Mint(e.bounded(), resource, "me")
 			require.NoError(t, err)
-			require.NoError(t, tok.Check())
+			require.NoError(t, tok.Validate())
 			require.Equal(t, token.Token{Resource: resource, Number: tok.Number, Holder: "me"}, tok)
 			require.Greater(t, tok.Number, before.Number)
 			require.Equal(t, e.mark(resource), query[string](e, "SELECT $1::bigint || ' me'", tok.Number))
@@ -38,7 +40,7 @@ func TestMint(t *testing.T) {
 		e := newEnv(t)
 		var numbers sync.Map
 		for _, err := range all(func(i int) error {
-			tok, err := e.guard.Mint(e.bounded(), e.pool, resource, "h")
+			tok, err := e.guard.Mint(e.bounded(), resource, "h")
 			if _, twice := numbers.LoadOrStore(tok.Number, i); twice {
 				t.Errorf("%s twice", tok)
 			}
@@ -52,7 +54,7 @@ func TestMint(t *testing.T) {
 		e := newEnv(t)
 		e.admitted(33)
 		tx := e.open(pgx.TxOptions{})
-		tok, err := e.guard.Mint(e.bounded(), tx, resource, "me")
+		tok, err := e.guard.MintTx(e.bounded(), tx, resource, "me")
 		require.NoError(t, err)
 		require.NoError(t, e.write(t.Context(), "me")(tx))
 		late := async(func() error { return e.guard.Update(e.ctx(33), resource, e.write(e.bounded(), "late")) })
@@ -63,19 +65,114 @@ func TestMint(t *testing.T) {
 		require.Equal(t, "me", e.writer())
 		require.Equal(t, query[string](e, "SELECT $1::bigint || ' me'", tok.Number), e.mark(resource))
 	})
-	t.Run("behind a fixed snapshot it is too late", func(t *testing.T) {
+	t.Run("after a fixed snapshot it is too late", func(t *testing.T) {
 		t.Parallel()
 		e := newEnv(t)
-		_, err := e.guard.Mint(e.bounded(), e.open(pgx.TxOptions{IsoLevel: pgx.RepeatableRead}), resource, "me")
+		_, err := e.guard.MintTx(e.bounded(), e.open(pgx.TxOptions{IsoLevel: pgx.RepeatableRead}), resource, "me")
 		require.Equal(t, []error{guard.ErrClaimFirst}, outcomes(err))
 	})
 	t.Run("incomplete names are refused before anything is sent", func(t *testing.T) {
 		t.Parallel()
 		for _, names := range [][2]string{{"", "h"}, {"account/42", ""}, {"a\nb", "h"}} {
-			_, err := sqlguard.Mint(t.Context(), nil, names[0], names[1])
+			_, err := (&sqlguard.Guard{}).Mint(t.Context(), names[0], names[1])
 			require.ErrorIs(t, err, token.ErrInvalid)
 		}
-		_, err := sqlguard.Mint(t.Context(), nil, "account/42", "h")
+		_, err := (&sqlguard.Guard{}).Mint(t.Context(), "account/42", "h")
 		require.ErrorContains(t, err, "no DB")
 	})
+}
+
+// prune deletes the marks below cutoff.
+func (e *env) prune(cutoff int64) int {
+	e.t.Helper()
+	return query[int](e, "SELECT "+pgx.Identifier{e.schema, "prune"}.Sanitize()+"($1)", cutoff)
+}
+
+// hazard G21
+func TestFloorRefusesAtEveryDoor(t *testing.T) {
+	t.Parallel()
+	doors := map[string]func(e *env, ctx context.Context) error{
+		"Update": func(e *env, ctx context.Context) error {
+			return e.guard.Update(ctx, resource, e.write(ctx, "stale"))
+		},
+		"Update under SERIALIZABLE": func(e *env, ctx context.Context) error {
+			g := e.with(func(g *sqlguard.Guard) { g.Tx.IsoLevel = pgx.Serializable })
+			return g.Update(ctx, resource, e.write(ctx, "stale"))
+		},
+		"On": func(e *env, ctx context.Context) error {
+			_, err := e.guard.On(resource).Exec(ctx, e.sql("UPDATE accounts SET writer = 'stale' WHERE id = 42"))
+			return err
+		},
+		"Join": func(e *env, ctx context.Context) error {
+			return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
+				if err := e.guard.Join(ctx, tx, resource); err != nil {
+					return err
+				}
+				return e.write(ctx, "stale")(tx)
+			})
+		},
+		"Admit": func(e *env, ctx context.Context) error {
+			tok, err := token.FromContext(ctx, resource)
+			require.NoError(e.t, err)
+			return e.guard.Admit(ctx, tok)
+		},
+	}
+	for name, door := range doors {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			e.admitted(5, 6)
+			require.Equal(t, 1, e.prune(10))
+			for _, number := range []int64{5, 6, 9} {
+				err := door(e, e.ctx(number))
+				var stale *guard.StaleError
+				require.ErrorAs(t, err, &stale)
+				require.Equal(t, guard.Mark{Number: 10}, stale.Mark)
+				require.NotErrorIs(t, err, guard.ErrCollision)
+			}
+			require.Empty(t, e.writer())
+			require.NoError(t, door(e, e.ctx(10)), "what is not below the floor is admitted")
+			require.Equal(t, "10 h10", e.mark(resource))
+		})
+		t.Run(name+", the twin: pruned without a floor", func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			e.admitted(5, 6)
+			e.exec("DELETE FROM marks WHERE number < 10")
+			require.NoError(t, door(e, e.ctx(5)), "the twin shows nothing: it must admit the stale token")
+		})
+	}
+}
+
+// hazard G21
+func TestFloorIsReported(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.admitted(6)
+	require.Equal(t, 1, e.prune(10))
+	var reports []error
+	g := e.with(func(g *sqlguard.Guard) {
+		g.DangerouslyReportOnly = true
+		g.Hooks.Reported = func(_ context.Context, err error) { reports = append(reports, err) }
+	})
+	ctx := e.ctx(6)
+	require.NoError(t, g.Update(ctx, resource, e.write(ctx, "stale")))
+	require.Len(t, reports, 1)
+	var stale *guard.StaleError
+	require.ErrorAs(t, reports[0], &stale)
+	require.Equal(t, guard.Mark{Number: 10}, stale.Mark)
+	require.Equal(t, "stale", e.writer())
+}
+
+func TestMintAfterPrune(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	first, err := e.guard.Mint(e.bounded(), resource, "a")
+	require.NoError(t, err)
+	require.Equal(t, 1, e.prune(first.Number+1))
+	second, err := e.guard.Mint(e.bounded(), resource, "b")
+	require.NoError(t, err)
+	require.Greater(t, second.Number, first.Number)
+	require.ErrorIs(t, e.guard.Admit(e.bounded(), first), guard.ErrStale)
+	require.True(t, strings.HasSuffix(e.mark(resource), " b"))
 }

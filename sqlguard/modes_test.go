@@ -8,16 +8,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/guard/guardtest"
+	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 )
 
-// doors are all ways through a guard, as one call each that writes the name.
+// doors are all ways through a guard. Each is one call that writes the name.
 func doors(e *env, g *sqlguard.Guard) map[string]func(ctx context.Context, writer string) error {
 	return doorsTo(e, g, resource)
 }
 
-// doorsTo are those of another resource, which write to account 42 all the same.
+// doorsTo are the doors of another resource, which write to account 42 too.
 func doorsTo(e *env, g *sqlguard.Guard, resource string) map[string]func(ctx context.Context, writer string) error {
 	set := e.sql("UPDATE accounts SET writer = $1 WHERE id = 42")
 	return map[string]func(ctx context.Context, writer string) error{
@@ -45,7 +47,7 @@ func doorsTo(e *env, g *sqlguard.Guard, resource string) map[string]func(ctx con
 		},
 		"On.SendBatch": func(ctx context.Context, writer string) error {
 			b := &pgx.Batch{}
-			b.Queue(set, "nobody")
+			b.Queue(set, "no token")
 			b.Queue(set, writer)
 			return g.On(resource).SendBatch(ctx, b).Close()
 		},
@@ -125,21 +127,21 @@ func through(t *testing.T, e *env, door func(context.Context, string) error) {
 	err = door(e.as(34, "impostor"), "impostor") // hazard G4
 	require.ErrorIs(t, err, guard.ErrCollision)
 	require.ErrorIs(t, err, guard.ErrStale)
-	require.ErrorIs(t, door(e.bounded(), "nobody"), token.ErrMissing)
+	require.ErrorIs(t, door(e.bounded(), "no token"), token.ErrMissing)
 	require.Equal(t, "34", e.writer())
 	require.Equal(t, "34 h34", e.mark(resource))
 }
 
-func TestObserveOnly(t *testing.T) {
+func TestReportOnly(t *testing.T) {
 	t.Parallel()
-	t.Run("an observer that panics costs no connection", func(t *testing.T) {
+	t.Run("a hook that panics costs no connection", func(t *testing.T) {
 		t.Parallel()
 		e := newEnv(t)
 		e.admitted(34)
 		boo := func(context.Context, error) { panic("boo") }
-		for _, observe := range []bool{true, false} {
+		for _, reportOnly := range []bool{true, false} {
 			g := e.with(func(g *sqlguard.Guard) {
-				g.DangerouslyObserve, g.Observer = observe, guard.Observer{Refused: boo, Observed: boo}
+				g.DangerouslyReportOnly, g.Hooks = reportOnly, guard.Hooks{Refused: boo, Reported: boo}
 			})
 			for name, door := range doors(e, g) {
 				require.Panics(t, func() { _ = door(e.ctx(33), "x") }, name)
@@ -154,13 +156,13 @@ func TestObserveOnly(t *testing.T) {
 			pool, _ := wired(t, 1, inMode(mode))
 			var seen []error
 			g := e.with(func(g *sqlguard.Guard) {
-				g.DB, g.DangerouslyObserve = pool, true
-				g.Observer.Observed = func(_ context.Context, err error) { seen = append(seen, err) }
-				g.Observer.Refused = func(context.Context, error) { t.Error("refused") }
+				g.DB, g.DangerouslyReportOnly = pool, true
+				g.Hooks.Reported = func(_ context.Context, err error) { seen = append(seen, err) }
+				g.Hooks.Refused = func(context.Context, error) { t.Error("refused") }
 			})
 			for name, door := range doors(e, g) {
 				if name == "On.CopyFrom" || name == "Admit, then write" {
-					continue // judged more than once
+					continue // compared more than once
 				}
 				e.exec("DELETE FROM marks")
 				seen = nil
@@ -172,11 +174,76 @@ func TestObserveOnly(t *testing.T) {
 				require.ErrorIs(t, seen[0], guard.ErrStale, name)
 				require.NoError(t, door(e.as(34, "impostor"), "impostor"), name)
 				require.ErrorIs(t, seen[1], guard.ErrCollision, name)
-				require.NoError(t, door(e.bounded(), "nobody"), name)
+				require.NoError(t, door(e.bounded(), "no token"), name)
 				require.ErrorIs(t, seen[2], token.ErrMissing, name)
-				require.Equal(t, "nobody", e.writer(), name)
+				require.Equal(t, "no token", e.writer(), name)
 				require.Equal(t, "34 h34", e.mark(resource), name)
 			}
 		})
 	}
+}
+
+// hazard G13
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	t.Run("of a schema", func(t *testing.T) {
+		t.Parallel()
+		home := newEnv(t)
+		for _, name := range []string{`we"ird'; DROP SCHEMA x; --`, `"fencepost".`, `$1 @name \ %s`, "größe", "select"} {
+			e := *home
+			e.schema = home.schema + name
+			if len(e.schema) > 63 {
+				e.schema = e.schema[:63]
+			}
+			tables, err := migrations.Set{Schema: e.schema}.SQL()
+			require.NoError(t, err, name)
+			_, err = e.pool.Exec(t.Context(), "CREATE SCHEMA "+pgx.Identifier{e.schema}.Sanitize()+";\n"+tables)
+			require.NoError(t, err, name)
+			t.Cleanup(func() {
+				_, err := e.pool.Exec(context.WithoutCancel(t.Context()), "DROP SCHEMA "+pgx.Identifier{e.schema}.Sanitize()+" CASCADE")
+				require.NoError(t, err)
+			})
+			e.exec("CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL DEFAULT 0, writer text NOT NULL DEFAULT '')")
+			for _, mode := range quotingModes {
+				pool, _ := wired(t, 1, inMode(mode))
+				e.guard = &sqlguard.Guard{DB: pool, Schema: e.schema}
+				for _, door := range doors(&e, e.guard) {
+					through(t, &e, door)
+				}
+				require.Empty(t, home.mark(resource), "the other schema has marks of its own")
+			}
+		}
+	})
+	t.Run("the naive way executes the name", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		schema := e.schema + ".admit('account/42', 33, 'h33'); UPDATE " + e.schema + ".accounts SET writer = 'injected'; --"
+		_, err := e.pool.Exec(t.Context(), "SELECT "+schema+".admit('account/42', 33, 'h33')")
+		require.NoError(t, err)
+		require.Equal(t, "injected", e.writer(), "the twin must be injected")
+	})
+	t.Run("of resources and holders", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		for _, mode := range modes {
+			pool, _ := wired(t, 1, inMode(mode))
+			g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
+			for _, name := range []string{`x'; DROP TABLE accounts; --`, `\'`, `$1`, `a b`, `größe/🙂`, `%s`} {
+				newer, older := token.Token{Resource: name, Number: 34, Holder: name + " B"}, token.Token{Resource: name, Number: 33, Holder: name}
+				ctx := token.NewContext(e.bounded(), newer)
+				require.NoError(t, g.Update(ctx, name, e.write(ctx, name)), name)
+				_, err := g.On(name).Exec(token.NewContext(ctx, older), e.sql("UPDATE accounts SET writer = 'A'"))
+				var stale *guard.StaleError
+				require.ErrorAs(t, err, &stale, name)
+				require.Equal(t, guard.Mark{Number: 34, Holder: name + " B"}, stale.Mark, "its holder may have spaces")
+				require.Equal(t, name, e.writer())
+			}
+		}
+	})
+}
+
+func TestGuardIsAStore(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	guardtest.TestStore(t, func(*testing.T) guard.Store { return e.guard })
 }

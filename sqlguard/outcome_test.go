@@ -15,9 +15,9 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// outcomes lists the sentinels that are found in err: at most one ever is.
+// outcomes returns the sentinels that errors.Is finds in err: there is at most one.
 func outcomes(err error) (found []error) {
-	for _, outcome := range []error{guard.ErrStale, guard.ErrRetryable, guard.ErrUnknown, guard.ErrEvicted, guard.ErrClaimFirst, guard.ErrNoRow} {
+	for _, outcome := range []error{guard.ErrStale, guard.ErrRetryable, guard.ErrUnknown, guard.ErrEvicted, guard.ErrClaimFirst, guard.ErrRowNotFound, guard.ErrUnfenced} {
 		if errors.Is(err, outcome) {
 			found = append(found, outcome)
 		}
@@ -65,10 +65,11 @@ func TestOutcomesOfTheServer(t *testing.T) {
 		e := newEnv(t)
 		ctx := e.ctx(33)
 		end := func(tx pgx.Tx) error {
-			e.exec("SELECT pg_terminate_backend($1)", tx.Conn().PgConn().PID())
+			e.endSession(tx.Conn().PgConn().PID())
 			return nil
 		}
-		err := e.guard.Update(ctx, resource, func(tx pgx.Tx) error { defer time.Sleep(200 * time.Millisecond); return end(tx) })
+		// An Update that took 100 ms pings before it commits.
+		err := e.guard.Update(ctx, resource, func(tx pgx.Tx) error { defer time.Sleep(100 * time.Millisecond); return end(tx) })
 		require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "before the commit: %v", err)
 		err = e.guard.Update(ctx, resource, func(tx pgx.Tx) error { return errors.Join(end(tx), e.write(ctx, "x")(tx)) })
 		require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "at a statement: %v", err)
@@ -81,13 +82,13 @@ func TestOutcomesOfTheServer(t *testing.T) {
 		e.admitted(34)
 		ctx := token.NewContext(e.ctx(33), token.Token{Resource: "account/43", Number: 1, Holder: "h"})
 		var refused int
-		g := e.with(func(g *sqlguard.Guard) { g.Observer.Refused = func(context.Context, error) { refused++ } })
+		g := e.with(func(g *sqlguard.Guard) { g.Hooks.Refused = func(context.Context, error) { refused++ } })
 		err := g.Update(ctx, "account/43", func(tx pgx.Tx) error {
 			inner := *g
 			inner.DB = tx
 			return inner.Update(ctx, resource, e.write(ctx, "x"))
 		})
 		require.Equal(t, []error{guard.ErrStale}, outcomes(err))
-		require.Equal(t, 1, refused, "told once")
+		require.Equal(t, 1, refused, "reported once")
 	})
 }

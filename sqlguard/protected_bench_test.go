@@ -9,17 +9,17 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/fencepost/fencepost/internal/ratio"
+	"github.com/fencepost/fencepost/internal/test/benchratio"
 	"github.com/fencepost/fencepost/token"
 )
 
-// What a protected table costs: a guarded write of it beside the unguarded one
-// of a table that is not protected, and, under "trigger", beside the same
-// guarded write of that table, so that the trigger is all that differs.
+// The cost of a protected table: a guarded write of it compared with the unguarded write
+// of an unprotected table, and, under "trigger", with the guarded write of that table, so
+// that only the trigger differs.
 
 func BenchmarkProtected(b *testing.B) {
 	for name, where := range map[string]string{"one row": " WHERE id = 42", "10000 rows": ""} {
-		// The resource is the same for all rows, and is made from the key.
+		// The resource is the same for all rows, and computed from the key.
 		e := pair(b, "'account/' || (id - id + 42)", 10_000)
 		e.admitted(33)
 		tok := token.Token{Resource: resource, Number: 33, Holder: "h33"}
@@ -27,7 +27,7 @@ func BenchmarkProtected(b *testing.B) {
 		plain, accounts := e.sql("UPDATE ledger SET writer = 'x'"+where), e.sql("UPDATE accounts SET writer = 'x'"+where)
 		for name, baseline := range map[string]execer{name: e.pool, name + ", trigger": on} {
 			b.Run(name, func(b *testing.B) {
-				ratio.Report(b,
+				benchratio.Report(b,
 					func() error { _, err := baseline.Exec(ctx, plain); return err },
 					func() error { _, err := on.Exec(ctx, accounts); return err })
 			})
@@ -35,7 +35,7 @@ func BenchmarkProtected(b *testing.B) {
 	}
 }
 
-// Each row has a resource of its own, and the transaction is admitted for all.
+// Each row has its own resource, and the transaction is admitted for all of them.
 func BenchmarkProtectedOf1000Resources(b *testing.B) {
 	e := pair(b, "'account/' || id", 1000)
 	var admitted strings.Builder
@@ -47,7 +47,7 @@ func BenchmarkProtectedOf1000Resources(b *testing.B) {
 		ctx, text := b.Context(), e.sql("UPDATE "+table+" SET writer = 'x'")
 		return func() error {
 			return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
-				// What the admissions would have left behind.
+				// The setting that the admissions would have left.
 				if _, err := tx.Exec(ctx, "SELECT set_config('fencepost.admitted', $1, true)", admitted.String()); err != nil {
 					return err
 				}
@@ -56,15 +56,15 @@ func BenchmarkProtectedOf1000Resources(b *testing.B) {
 			})
 		}
 	}
-	ratio.Report(b, write("ledger"), write("accounts"))
+	benchratio.Report(b, write("ledger"), write("accounts"))
 }
 
 type execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// pair makes two tables of the same rows, of which accounts is protected. Half
-// of each page is free, so that updates clean up after each other.
+// pair creates two tables of the same rows, of which accounts is protected. Half of each
+// page is free, so that updates can reuse the space.
 func pair(b *testing.B, expression string, rows int) *env {
 	b.Helper()
 	e := newEnv(b)

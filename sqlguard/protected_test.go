@@ -12,16 +12,19 @@ import (
 	"github.com/fencepost/fencepost/sqlguard"
 )
 
-// protected is an env whose accounts are a protected table, in that mode.
+// protected returns an env whose accounts are a protected table, in that mode.
 func protected(t testing.TB, mode string) *env {
 	t.Helper()
-	e := newEnv(t)
-	e.exec("SELECT "+e.schema+".protect($1, $2, $3)", e.schema+".accounts", "'account/' || id", mode)
+	e := borrow(t, "protected, "+mode, func(e *env) {
+		e.tables()
+		e.exec("SELECT "+e.schema+".protect($1, $2, $3)", e.schema+".accounts", "'account/' || id", mode)
+	})
+	e.fill()
 	return e
 }
 
-// unguarded checks that err is the refusal of a protected table, and no outcome
-// of a guard: whoever hears it has a defect in their program.
+// unguarded checks that err is the refusal of a protected table, and not a guard's
+// outcome: a caller that gets it has a bug.
 func unguarded(t *testing.T, err error) pgconn.PgError {
 	t.Helper()
 	var refusal *pgconn.PgError
@@ -44,13 +47,13 @@ func TestForgottenGuard(t *testing.T) {
 		t.Parallel()
 		e := protected(t, "enforce")
 		got := unguarded(t, forgotten(e))
-		require.Equal(t, "Write through sqlguard: Update, On or Join for resource account/42 (a sqlguard.Table wants Protected).", got.Hint)
+		require.Equal(t, "Write through sqlguard: Update, On or Join for resource account/42 (a rowguard.Table wants Protected).", got.Hint)
 		require.Equal(t, "accounts", got.TableName)
 		require.Equal(t, "B", e.writer())
 	})
-	t.Run("one that only observes lets it through", func(t *testing.T) {
+	t.Run("a report-only guard applies it", func(t *testing.T) {
 		t.Parallel()
-		e := protected(t, "observe")
+		e := protected(t, "report-only")
 		require.NoError(t, forgotten(e))
 		require.Equal(t, "late A", e.writer())
 	})
@@ -132,13 +135,13 @@ func TestAdmissionThatEndsTooSoonForAProtectedTable(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, e.guard.Join(ctx, sp, resource))
 		require.NoError(t, sp.Rollback(ctx))
-		require.NoError(t, e.guard.Update(e.ctx(34), resource, e.write(ctx, "B")), "nobody is in any more")
+		require.NoError(t, e.guard.Update(e.ctx(34), resource, e.write(ctx, "B")), "no writer is in any more")
 		if err := e.write(ctx, "A")(tx); err != nil {
 			return err
 		}
 		return tx.Commit(ctx)
 	}
-	t.Run("a protected table catches the write behind a savepoint that was rolled back", func(t *testing.T) {
+	t.Run("a protected table refuses the write after a savepoint that was rolled back", func(t *testing.T) {
 		t.Parallel()
 		e := protected(t, "enforce")
 		unguarded(t, joined(e))
@@ -152,16 +155,16 @@ func TestAdmissionThatEndsTooSoonForAProtectedTable(t *testing.T) {
 	})
 }
 
-// A guard that observes lets the stale go on, unadmitted: a table that enforces
-// refuses them all the same. So tables are protected after guards enforce.
+// A guard in report-only mode admits no stale token, so an enforcing table refuses its
+// writes. Therefore tables are protected after the guards enforce.
 func TestObservingGuardAndProtectedTable(t *testing.T) {
 	t.Parallel()
-	for mode, want := range map[string]string{"enforce": "34", "observe": "late"} {
+	for mode, want := range map[string]string{"enforce": "34", "report-only": "late"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			e := protected(t, mode)
 			g := e.with(func(g *sqlguard.Guard) {
-				g.DangerouslyObserve, g.Observer.Observed = true, func(context.Context, error) {}
+				g.DangerouslyReportOnly, g.Hooks.Reported = true, func(context.Context, error) {}
 			})
 			for name, door := range doors(e, g) {
 				e.exec("DELETE FROM marks")

@@ -4,19 +4,21 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/internal/heard"
-	"github.com/fencepost/fencepost/internal/point"
+	"github.com/fencepost/fencepost/internal/failpoint"
+	"github.com/fencepost/fencepost/internal/test/hooktest"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 )
 
 // during returns the steps of call.
-func during(h *heard.Record, call func()) (steps []string) {
+func during(h *hooktest.Record, call func()) (steps []string) {
 	h.Steps, h.Keys = nil, nil
 	call()
 	for _, step := range h.Steps {
@@ -29,7 +31,7 @@ func TestSteps(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.admitted(33)
-	var h heard.Record
+	var h hooktest.Record
 	ctx, zombie := h.Listen(e.ctx(33)), h.Listen(e.ctx(32))
 	all := func(steps ...string) []string { return steps }
 	on := e.guard.On(resource)
@@ -72,8 +74,8 @@ func TestSteps(t *testing.T) {
 		}, nil, all("begin", "applied")},
 		"Admit":          {func() error { return e.guard.Admit(ctx, token.Token{Resource: resource, Number: 33, Holder: "h33"}) }, nil, all("begin", "undone")},
 		"Admit, refused": {func() error { return e.guard.Admit(ctx, token.Token{Resource: resource, Number: 32, Holder: "h32"}) }, guard.ErrStale, all("begin", "undone")},
-		"Join":           {inTx(func(tx pgx.Tx) error { return e.guard.Join(ctx, tx, resource) }), nil, all("admitted")},
-		"Join, refused":  {inTx(func(tx pgx.Tx) error { return e.guard.Join(zombie, tx, resource) }), guard.ErrStale, nil},
+		"Join":           {inTx(func(tx pgx.Tx) error { return e.guard.Join(ctx, tx, resource) }), nil, all("statement", "admitted")},
+		"Join, refused":  {inTx(func(tx pgx.Tx) error { return e.guard.Join(zombie, tx, resource) }), guard.ErrStale, all("statement")},
 		"Update inside a transaction": {inTx(func(tx pgx.Tx) error {
 			return (&sqlguard.Guard{DB: tx, Schema: e.schema}).Update(ctx, resource, e.write(ctx, "x"))
 		}), nil, all("admitted")},
@@ -96,11 +98,11 @@ func TestSteps(t *testing.T) {
 		ctx := h.Listen(e.ctx(34))
 		steps := during(&h, func() { require.NoError(t, e.guard.Update(ctx, resource, e.write(ctx, "x"))) })
 		require.Equal(t, all("begin", "undone", "begin", "undone", "begin", "admitted", "commit", "applied"), steps)
-		require.NotEqual(t, h.Keys[0], h.Keys[2], "the claim is a transaction of its own")
+		require.NotSame(t, h.Keys[0], h.Keys[2], "the claim is a transaction of its own")
 	})
 	for _, mode := range modes {
-		t.Run("a COMMIT without an answer is unknown in mode "+mode.String(), func(t *testing.T) {
-			pool, arm := deaf(t, "commit", mode)
+		t.Run("a COMMIT without a reply is unknown in mode "+mode.String(), func(t *testing.T) {
+			pool, arm := dropsReplies(t, "commit", mode)
 			g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
 			ctx := h.Listen(e.ctx(35))
 			require.NoError(t, g.Update(ctx, resource, e.write(ctx, "x")))
@@ -108,13 +110,13 @@ func TestSteps(t *testing.T) {
 			steps := during(&h, func() { require.ErrorIs(t, g.Update(ctx, resource, e.write(ctx, "y")), guard.ErrUnknown) })
 			require.Equal(t, all("begin", "admitted", "commit", "unknown"), steps)
 
-			pool, arm = deaf(t, "'y'", mode)
+			pool, arm = dropsReplies(t, "'y'", mode)
 			g = e.with(func(g *sqlguard.Guard) { g.DB = pool })
 			set := e.sql("UPDATE accounts SET writer = $1 WHERE id = 42 OR writer = 'y'")
-			_, err := g.On(resource).Exec(ctx, set, "x") // prepares, where the mode does
+			_, err := g.On(resource).Exec(ctx, set, "x") // prepares, in modes that do
 			require.NoError(t, err)
 			if mode == pgx.QueryExecModeDescribeExec {
-				return // it prepares again, and the word is in that packet
+				return // it prepares again, and the word is in that batch
 			}
 			arm.Store(true)
 			steps = during(&h, func() {
@@ -126,7 +128,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// While a writer is held up at a step, others see what the step's name says.
+// While a writer is paused at a step, the database is in the state that the step's name
+// describes.
 func TestAStepIsWhereItsNameSays(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -136,8 +139,8 @@ func TestAStepIsWhereItsNameSays(t *testing.T) {
 	require.NoError(t, pool.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&pid))
 	g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
 	type sight struct{ transaction, locked, written bool }
-	seen := map[point.Step]sight{}
-	h := heard.Record{Look: func(step point.Step) {
+	seen := map[failpoint.Step]sight{}
+	h := hooktest.Record{OnStep: func(step failpoint.Step) {
 		seen[step] = sight{
 			query[bool](e, "SELECT state LIKE 'idle in transaction%' FROM pg_stat_activity WHERE pid = $1", pid),
 			query[bool](e, "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND locktype = 'advisory' AND mode = 'ShareLock')", pid),
@@ -146,19 +149,19 @@ func TestAStepIsWhereItsNameSays(t *testing.T) {
 	}}
 	ctx := h.Listen(e.ctx(33))
 	require.NoError(t, g.Update(ctx, resource, e.write(ctx, "x")))
-	require.Equal(t, map[point.Step]sight{
-		point.Begin: {}, point.Admitted: {true, true, false}, point.Commit: {true, true, false}, point.Applied: {false, false, true},
+	require.Equal(t, map[failpoint.Step]sight{
+		failpoint.Begin: {}, failpoint.Admitted: {true, true, false}, failpoint.Commit: {true, true, false}, failpoint.Applied: {false, false, true},
 	}, seen)
 
 	clear(seen)
 	require.Error(t, g.Update(ctx, resource, func(pgx.Tx) error { return errors.New("fn's own") }))
-	require.Equal(t, sight{false, false, true}, seen[point.Undone])
+	require.Equal(t, sight{false, false, true}, seen[failpoint.Undone])
 
 	e.exec("UPDATE accounts SET writer = ''")
 	clear(seen)
 	_, err := g.On(resource).Exec(ctx, e.sql("UPDATE accounts SET writer = 'x' WHERE id = 42"))
 	require.NoError(t, err)
-	require.Equal(t, map[point.Step]sight{point.Begin: {}, point.Applied: {false, false, true}}, seen)
+	require.Equal(t, map[failpoint.Step]sight{failpoint.Begin: {}, failpoint.Applied: {false, false, true}}, seen)
 }
 
 func TestAnUnguardedTwinWritesThroughEveryDoor(t *testing.T) {
@@ -166,24 +169,202 @@ func TestAnUnguardedTwinWritesThroughEveryDoor(t *testing.T) {
 	e := newEnv(t)
 	var seen []error
 	told := e.with(func(g *sqlguard.Guard) {
-		g.Observer.Observed = func(_ context.Context, err error) { seen = append(seen, err) }
-		g.Observer.Refused = func(context.Context, error) { t.Error("refused") }
+		g.Hooks.Reported = func(_ context.Context, err error) { seen = append(seen, err) }
+		g.Hooks.Refused = func(context.Context, error) { t.Error("refused") }
 	})
 	doorsTold := doors(e, told)
 	for name, door := range doors(e, e.guard) {
 		e.exec("DELETE FROM marks")
 		require.NoError(t, door(e.ctx(34), "34"), name)
 		require.ErrorIs(t, door(e.ctx(33), "stale"), guard.ErrStale, name)
-		require.NoError(t, door(point.Observe(e.ctx(33)), "stale"), name)
+		require.NoError(t, door(failpoint.Unguarded(e.ctx(33)), "stale"), name)
 		require.Equal(t, "stale", e.writer(), name)
-		require.NoError(t, door(point.Observe(e.as(34, "impostor")), "impostor"), name)
-		if name != "Admit, then write" { // the test's own look into the context
-			require.NoError(t, door(point.Observe(e.bounded()), "nobody"), name)
-			require.Equal(t, "nobody", e.writer(), name)
+		require.NoError(t, door(failpoint.Unguarded(e.as(34, "impostor")), "impostor"), name)
+		if name != "Admit, then write" { // the test reads the context itself
+			require.NoError(t, door(failpoint.Unguarded(e.bounded()), "no token"), name)
+			require.Equal(t, "no token", e.writer(), name)
 		}
 		require.Equal(t, "34 h34", e.mark(resource), name)
 		seen = nil
-		require.NoError(t, doorsTold[name](point.Observe(e.ctx(33)), "told"), name)
+		require.NoError(t, doorsTold[name](failpoint.Unguarded(e.ctx(33)), "told"), name)
 		require.ErrorIs(t, errors.Join(seen...), guard.ErrStale, name)
 	}
+}
+
+// A simulation can drop the reply to a write: the write is applied, the caller gets
+// ErrUnknown, and the pool loses no connection.
+func TestALostAnswerIsUnknown(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes {
+		t.Run("in mode "+mode.String(), func(t *testing.T) {
+			t.Parallel()
+			e := newRows(t)
+			e.claimed(33)
+			e.admitted(33)
+			pool, w := wired(t, 1, inMode(mode))
+			require.NoError(t, pool.Ping(t.Context()))
+			over := func(db sqlguard.DB) *sqlguard.Guard { return e.with(func(g *sqlguard.Guard) { g.DB = db }) }
+			set := e.sql("UPDATE accounts SET writer = $1 WHERE id = 42")
+			for name, c := range map[string]struct {
+				write func(h *hooktest.Record, g *sqlguard.Guard) error
+				steps string
+			}{
+				"Update": {func(h *hooktest.Record, g *sqlguard.Guard) error {
+					ctx := h.Listen(e.ctx(33))
+					return g.Update(ctx, resource, e.write(ctx, "x"))
+				}, "begin admitted commit unknown"},
+				"On.Exec": {func(h *hooktest.Record, g *sqlguard.Guard) error {
+					_, err := g.On(resource).Exec(h.Listen(e.ctx(33)), set, "x")
+					return err
+				}, "begin unknown"},
+				"On.Exec, in BEGIN and COMMIT": {func(h *hooktest.Record, g *sqlguard.Guard) error {
+					begins := *g
+					begins.Tx.IsoLevel = pgx.ReadCommitted
+					_, err := begins.On(resource).Exec(h.Listen(e.ctx(33)), set, "x")
+					return err
+				}, "begin unknown"},
+				"On.QueryRow": {func(h *hooktest.Record, g *sqlguard.Guard) error {
+					return g.On(resource).QueryRow(h.Listen(e.ctx(33)), set+" RETURNING id", "x").Scan(nil)
+				}, "begin unknown"},
+				"On.Query": {func(h *hooktest.Record, g *sqlguard.Guard) error {
+					rows, err := g.On(resource).Query(h.Listen(e.ctx(33)), set+" RETURNING id", "x")
+					if err != nil {
+						return err
+					}
+					rows.Close()
+					return rows.Err()
+				}, "begin unknown"},
+				"On.SendBatch": {func(h *hooktest.Record, g *sqlguard.Guard) error {
+					b := &pgx.Batch{}
+					b.Queue(set, "x")
+					return g.On(resource).SendBatch(h.Listen(e.ctx(33)), b).Close()
+				}, "begin unknown"},
+				"Table.Update": {func(h *hooktest.Record, g *sqlguard.Guard) error {
+					return e.table(g).Update(h.Listen(e.ctx(33)), 42, setWriter)
+				}, "begin unknown"},
+				"Table.Upsert": {func(h *hooktest.Record, g *sqlguard.Guard) error {
+					return e.table(g).Upsert(h.Listen(e.ctx(33)), 42, setWriter)
+				}, "begin unknown"},
+				"Table.Update, protected": {func(h *hooktest.Record, g *sqlguard.Guard) error {
+					protected := *e.table(g)
+					protected.Protected = true
+					return protected.Update(h.Listen(e.ctx(33)), 42, setWriter)
+				}, "begin unknown"},
+			} {
+				t.Run(name, func(t *testing.T) {
+					e.exec("UPDATE accounts SET writer = ''")
+					h, before := hooktest.Record{DropReplies: true}, w.dials.Load()
+					err := c.write(&h, over(pool))
+					require.ErrorIs(t, err, guard.ErrUnknown)
+					require.Equal(t, "x", e.writer(), "it is applied")
+					require.Equal(t, []string{c.steps}, h.Transactions())
+					require.Equal(t, []any{h.Keys[0]}, h.ReplyKeys)
+					require.NoError(t, pool.Ping(t.Context()))
+					require.Equal(t, before+1, w.dials.Load(), "the connection is another")
+
+					kept := hooktest.Record{}
+					require.NoError(t, c.write(&kept, over(pool)))
+					require.Len(t, kept.ReplyKeys, 1)
+
+					e.exec("UPDATE accounts SET writer = ''")
+					h = hooktest.Record{DropReplies: true}
+					require.ErrorIs(t, pool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error { return c.write(&h, over(conn)) }), guard.ErrUnknown)
+					require.Equal(t, "x", e.writer(), "over a connection of the caller's")
+					require.NoError(t, pool.Ping(t.Context()))
+				})
+			}
+		})
+	}
+}
+
+func TestNoAnswerIsLostOfWhatDoesNotCommitAWrite(t *testing.T) {
+	t.Parallel()
+	e := newRows(t)
+	e.claimed(33)
+	e.admitted(33)
+	h := hooktest.Record{DropReplies: true}
+	ctx, zombie := h.Listen(e.ctx(33)), h.Listen(e.ctx(32))
+	on, inTx := e.guard.On(resource), func(do func(g *sqlguard.Guard) error) func() error {
+		return func() error {
+			return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error { return do(e.with(func(g *sqlguard.Guard) { g.DB = tx })) })
+		}
+	}
+	for name, c := range map[string]struct {
+		call func() error
+		is   error
+	}{
+		"Admit":                    {func() error { return e.guard.Admit(ctx, tokenOf(33)) }, nil},
+		"Mint":                     {func() error { _, err := e.guard.Mint(ctx, "account/43", "a"); return err }, nil},
+		"Table.Claim":              {func() error { return e.accounts.Claim(ctx, tokenOf(33)) }, nil},
+		"a read":                   {func() error { _, err := on.Exec(ctx, "SELECT 1"); return err }, nil},
+		"no row":                   {func() error { _, err := on.Exec(ctx, e.sql("DELETE FROM accounts WHERE id = 7")); return err }, nil},
+		"On, refused":              {func() error { _, err := on.Exec(zombie, "SELECT 1"); return err }, guard.ErrStale},
+		"Update, refused":          {func() error { return e.guard.Update(zombie, resource, e.write(ctx, "x")) }, guard.ErrStale},
+		"Table, refused":           {func() error { return e.accounts.Update(zombie, 42, setWriter) }, guard.ErrStale},
+		"fn's error":               {func() error { return e.guard.Update(ctx, resource, func(pgx.Tx) error { return pgx.ErrNoRows }) }, pgx.ErrNoRows},
+		"Join":                     {inTx(func(g *sqlguard.Guard) error { return g.Join(ctx, g.DB.(pgx.Tx), resource) }), nil},
+		"Update, in a transaction": {inTx(func(g *sqlguard.Guard) error { return g.Update(ctx, resource, e.write(ctx, "x")) }), nil},
+		"On, in a transaction": {inTx(func(g *sqlguard.Guard) error {
+			_, err := g.On(resource).Exec(ctx, e.sql("UPDATE accounts SET writer = 'x'"))
+			return err
+		}), nil},
+		"Table, in a transaction": {inTx(func(g *sqlguard.Guard) error { return e.table(g).Update(ctx, 42, setWriter) }), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.ErrorIs(t, c.call(), c.is)
+			require.Empty(t, h.ReplyKeys)
+		})
+	}
+	t.Run("a claim before Update", func(t *testing.T) {
+		ctx := h.Listen(e.ctx(34))
+		require.ErrorIs(t, e.guard.Update(ctx, resource, e.write(ctx, "new")), guard.ErrUnknown)
+		require.Equal(t, "new", e.writer())
+		require.Len(t, h.ReplyKeys, 1)
+	})
+}
+
+func TestTheBoundOfASimulation(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	for _, c := range []struct {
+		own, wanted time.Duration
+		inside      string
+	}{
+		{0, 7 * time.Minute, "7min"}, {0, 0, "5s"}, {time.Hour, 7 * time.Minute, "7min"}, {3 * time.Minute, 7 * time.Minute, "3min"}, {-1, 7 * time.Minute, "0"},
+	} {
+		h := hooktest.Record{IdleTimeout: c.wanted}
+		ctx, g := h.Listen(e.ctx(33)), e.with(func(g *sqlguard.Guard) { g.IdleTimeout = c.own })
+		var inside string
+		require.NoError(t, untilInTime(func() error {
+			return g.Update(ctx, resource, func(tx pgx.Tx) error {
+				return tx.QueryRow(ctx, "SHOW idle_in_transaction_session_timeout").Scan(&inside)
+			})
+		}))
+		require.Equal(t, c.inside, inside, "%+v", c)
+		require.NoError(t, untilInTime(func() error {
+			return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
+				if err := g.Join(ctx, tx, resource); err != nil {
+					return err
+				}
+				return tx.QueryRow(ctx, "SHOW idle_in_transaction_session_timeout").Scan(&inside)
+			})
+		}))
+		require.Equal(t, c.inside, inside, "Join, %+v", c)
+		require.Equal(t, c.own, g.IdleTimeout, "the guard is the caller's")
+	}
+}
+
+func TestASleeperIsEvictedBySimulationsBound(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	h := hooktest.Record{IdleTimeout: 20 * time.Millisecond}
+	ctx := h.Listen(e.ctx(33))
+	err := e.guard.Update(ctx, resource, func(tx pgx.Tx) error {
+		e.gone(tx.Conn().PgConn().PID())
+		return e.write(ctx, "x")(tx)
+	})
+	require.ErrorIs(t, err, guard.ErrEvicted)
+	require.Empty(t, e.writer())
+	require.Equal(t, failpoint.Undone, h.Steps[len(h.Steps)-1])
+	require.NoError(t, e.guard.Update(e.ctx(33), resource, e.write(e.ctx(33), "x")), "the pool is usable")
 }

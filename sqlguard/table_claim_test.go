@@ -10,20 +10,21 @@ import (
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/guard/guardtest"
 	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/sqlguard/rowguard"
 	"github.com/fencepost/fencepost/token"
 )
 
 // hazard G22
 func TestAClaimFencesTheRow(t *testing.T) {
 	t.Parallel()
-	// B claims and reads, A writes what it has read long ago, B writes.
+	// B claims and reads, A writes a value that it read long ago, B writes.
 	race := func(t *testing.T, claim func(e rowsEnv) func(context.Context, token.Token) error) (balance int64, a, b error) {
 		e := newRows(t)
 		e.claimed(33)
 		require.NoError(t, claim(e)(e.bounded(), tokenOf(34)))
 		read := e.balance()
-		a = e.accounts.Update(e.ctx(33), 42, sqlguard.Set{{"balance", 50}})
-		b = e.accounts.Update(e.ctx(34), 42, sqlguard.Set{{"balance", read + 10}})
+		a = e.accounts.Update(e.ctx(33), 42, rowguard.Set{"balance": 50})
+		b = e.accounts.Update(e.ctx(34), 42, rowguard.Set{"balance": read + 10})
 		return e.balance(), a, b
 	}
 	t.Run("by Table.Claim the older write is refused", func(t *testing.T) {
@@ -54,10 +55,10 @@ func TestClaim(t *testing.T) {
 	t.Run("that the row refuses raises neither", func(t *testing.T) {
 		t.Parallel()
 		e := newRows(t)
-		require.NoError(t, e.accounts.Update(e.ctx(35), 42, someone)) // unclaimed: only the row knows
+		require.NoError(t, e.accounts.Update(e.ctx(35), 42, setWriter)) // unclaimed: only the row's mark is raised
 		var refused []error
 		accounts := e.table(e.with(func(g *sqlguard.Guard) {
-			g.Observer.Refused = func(_ context.Context, err error) { refused = append(refused, err) }
+			g.Hooks.Refused = func(_ context.Context, err error) { refused = append(refused, err) }
 		}))
 		err := accounts.Claim(e.bounded(), tokenOf(34))
 		var stale *guard.StaleError
@@ -82,7 +83,7 @@ func TestClaim(t *testing.T) {
 		e.claimed(34)
 		require.ErrorIs(t, e.accounts.Insert(e.ctx(33), 42, nil), guard.ErrStale)
 	})
-	t.Run("is told apart from what it cannot be", func(t *testing.T) {
+	t.Run("differs from every other error", func(t *testing.T) {
 		t.Parallel()
 		e := newRows(t)
 		err := e.accounts.Claim(e.bounded(), token.Token{Resource: "job/42", Number: 33, Holder: "h"})
@@ -90,13 +91,13 @@ func TestClaim(t *testing.T) {
 		require.ErrorContains(t, e.accounts.Claim(e.bounded(), token.Token{Resource: "account/x", Number: 33, Holder: "h"}), "22P02")
 		require.ErrorIs(t, e.accounts.Claim(e.bounded(), token.Token{Resource: resource, Number: 33}), token.ErrInvalid)
 		require.NoError(t, pgx.BeginFunc(t.Context(), e.pool, func(tx pgx.Tx) error {
-			require.ErrorContains(t, e.table(e.with(func(g *sqlguard.Guard) { g.DB = tx })).Claim(e.bounded(), tokenOf(33)), "not be durable")
+			require.ErrorContains(t, e.table(e.with(func(g *sqlguard.Guard) { g.DB = tx })).Claim(e.bounded(), tokenOf(33)), "must be durable")
 			return nil
 		}))
 		require.Empty(t, e.mark("account/x"))
 	})
 	// hazard G26
-	t.Run("waits for the disk where the session would not", func(t *testing.T) {
+	t.Run("waits for the disk if the session would not", func(t *testing.T) {
 		t.Parallel()
 		e := newRows(t)
 		e.exec("CREATE FUNCTION " + e.schema + ".how() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.writer = current_setting('synchronous_commit'); RETURN NEW; END $$")
@@ -105,21 +106,21 @@ func TestClaim(t *testing.T) {
 		accounts := e.table(e.with(func(g *sqlguard.Guard) { g.DB = pool }))
 		require.NoError(t, accounts.Claim(e.bounded(), tokenOf(33)))
 		require.Equal(t, "on", e.writer())
-		require.NoError(t, accounts.Update(e.ctx(33), 42, sqlguard.Set{{"balance", 1}}))
+		require.NoError(t, accounts.Update(e.ctx(33), 42, rowguard.Set{"balance": 1}))
 		require.Equal(t, "off", e.writer(), "a write is as durable as the session has it")
 	})
 }
 
-// rowStore is a table of text keys as a guard.Store for any name: what follows
-// the name's first letter is the key of a row, which is made for it.
+// rowStore is a table with text keys as a guard.Store for any name: the name after its
+// first letter is the key of a row, which is inserted for it.
 type rowStore struct {
 	env  *env
-	rows sqlguard.Table
+	rows rowguard.Table
 }
 
 func (s rowStore) Admit(ctx context.Context, tok token.Token) error {
 	rows := s.rows
-	if rows.Prefix = "incomplete"; tok.Check() == nil {
+	if rows.Prefix = "incomplete"; tok.Validate() == nil {
 		rows.Prefix = tok.Resource[:1]
 		if _, err := s.env.pool.Exec(ctx, s.env.sql("INSERT INTO ledger VALUES ($1) ON CONFLICT DO NOTHING"), tok.Resource[1:]); err != nil {
 			return err
@@ -133,6 +134,6 @@ func TestATableIsAStore(t *testing.T) {
 	guardtest.TestStore(t, func(t *testing.T) guard.Store {
 		e := newEnv(t)
 		e.exec("CREATE TABLE ledger (id text PRIMARY KEY, last_token bigint NOT NULL DEFAULT 0, last_holder text NOT NULL DEFAULT '')")
-		return rowStore{e, sqlguard.Table{Guard: e.guard, Name: pgx.Identifier{e.schema, "ledger"}}}
+		return rowStore{e, rowguard.Table{Guard: e.guard, Name: pgx.Identifier{e.schema, "ledger"}}}
 	})
 }

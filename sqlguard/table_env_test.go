@@ -11,34 +11,49 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/sqlguard/rowguard"
 	"github.com/fencepost/fencepost/token"
 )
 
-// rowsEnv is an env whose accounts carry their own mark, of #1 at first.
+// rowsEnv is an env whose accounts carry their own mark, initially #1.
 type rowsEnv struct {
 	*env
-	accounts *sqlguard.Table
+	accounts *rowguard.Table
 }
 
 func newRows(t testing.TB) rowsEnv {
 	t.Helper()
-	e := newEnv(t)
-	e.exec("SELECT " + e.schema + ".add_mark_columns('accounts'::text::regclass)")
+	return rowsOf(t, "rows")
+}
+
+// newFreshRows is newRows with a table that no test has written before.
+func newFreshRows(t testing.TB) rowsEnv {
+	t.Helper()
+	return rowsOf(t, "")
+}
+
+func rowsOf(t testing.TB, kind string) rowsEnv {
+	t.Helper()
+	e := borrow(t, kind, func(e *env) {
+		e.tables()
+		e.exec("SELECT " + e.schema + ".add_mark_columns('accounts'::text::regclass)")
+	})
+	e.fill()
 	e.exec("UPDATE accounts SET last_token = 1, last_holder = 'h1'")
 	return rowsEnv{e, e.table(e.guard)}
 }
 
-func (e *env) table(g *sqlguard.Guard) *sqlguard.Table {
-	return &sqlguard.Table{Guard: g, Name: pgx.Identifier{e.schema, "accounts"}, Prefix: "account/"}
+func (e *env) table(g *sqlguard.Guard) *rowguard.Table {
+	return &rowguard.Table{Guard: g, Name: pgx.Identifier{e.schema, "accounts"}, Prefix: "account/"}
 }
 
-// row is the mark that account 42 carries.
+// row returns the mark that account 42 carries.
 func (e *env) row() string {
 	e.t.Helper()
 	return query[string](e, "SELECT coalesce((SELECT last_token || ' ' || last_holder FROM accounts WHERE id = 42), 'gone')")
 }
 
-// claimed lets tokens of account 42 raise the row's mark, in order.
+// claimed raises the row's mark with tokens of account 42, in order.
 func (e rowsEnv) claimed(numbers ...int64) {
 	e.t.Helper()
 	for _, n := range numbers {
@@ -46,25 +61,24 @@ func (e rowsEnv) claimed(numbers ...int64) {
 	}
 }
 
-// tokenOf is the token that ctx(number) carries.
+// tokenOf returns the token in ctx(number).
 func tokenOf(number int64) token.Token {
 	return token.Token{Resource: resource, Number: number, Holder: fmt.Sprintf("h%d", number)}
 }
 
-// querier is what hand-written statements are run on.
+// querier runs hand-written statements.
 type querier interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// wrapper is a DB of which a Guard knows nothing but SendBatch.
+// wrapper is a DB that exposes only SendBatch.
 type wrapper struct{ *pgx.Conn }
 
-// rowDoors are the ways to write account 42 through a table. Each leaves a name
-// there.
-func rowDoors(e *env, accounts *sqlguard.Table) map[string]func(ctx context.Context, writer string) error {
+// rowDoors are the ways to write account 42 through a table. Each writes a name.
+func rowDoors(e *env, accounts *rowguard.Table) map[string]func(ctx context.Context, writer string) error {
 	protected := *accounts
 	protected.Protected = true
-	set := func(writer string) sqlguard.Set { return sqlguard.Set{{"writer", writer}} }
+	set := func(writer string) rowguard.Set { return rowguard.Set{"writer": writer} }
 	return map[string]func(ctx context.Context, writer string) error{
 		"Update": func(ctx context.Context, writer string) error { return accounts.Update(ctx, 42, set(writer)) },
 		"Upsert": func(ctx context.Context, writer string) error { return accounts.Upsert(ctx, 42, set(writer)) },
@@ -92,7 +106,8 @@ func rowDoors(e *env, accounts *sqlguard.Table) map[string]func(ctx context.Cont
 			if err != nil {
 				return err
 			}
-			tag, err := accounts.Guard.DB.(querier).Exec(ctx, e.sql("UPDATE accounts AS a SET writer = $5, "+own.Set("a", 1)+" WHERE "+own.Where("a", 1)), append(own.Args(), writer)...)
+			f := own.Clauses("a", writer)
+			tag, err := accounts.Guard.DB.(querier).Exec(ctx, e.sql("UPDATE accounts AS a SET writer = $1, "+f.Set+" WHERE "+f.Where), f.Args...)
 			if err == nil && tag.RowsAffected() == 0 {
 				err = accounts.Explain(ctx, 42)
 			}
@@ -103,9 +118,8 @@ func rowDoors(e *env, accounts *sqlguard.Table) map[string]func(ctx context.Cont
 			if err != nil {
 				return err
 			}
-			args := own.NamedArgs()
-			args["writer"] = writer
-			tag, err := accounts.Guard.DB.(querier).Exec(ctx, e.sql("UPDATE accounts SET writer = @writer, "+own.Set("", sqlguard.ByName)+" WHERE "+own.Where("", sqlguard.ByName)), args)
+			f := own.Named("", pgx.NamedArgs{"writer": writer})
+			tag, err := accounts.Guard.DB.(querier).Exec(ctx, e.sql("UPDATE accounts SET writer = @writer, "+f.Set+" WHERE "+f.Where), f.Args)
 			if err == nil && tag.RowsAffected() == 0 {
 				err = accounts.Explain(ctx, 42)
 			}
@@ -133,7 +147,7 @@ func throughRow(t *testing.T, e *env, door func(context.Context, string) error) 
 	require.ErrorAs(t, err, &stale)
 	require.Equal(t, &guard.StaleError{Token: tokenOf(33), Mark: guard.Mark{Number: 34, Holder: "h34"}}, stale)
 	require.ErrorIs(t, door(e.as(34, "impostor"), "impostor"), guard.ErrCollision) // hazard G4
-	require.ErrorIs(t, door(e.bounded(), "nobody"), token.ErrMissing)
+	require.ErrorIs(t, door(e.bounded(), "no token"), token.ErrMissing)
 	require.Equal(t, "34", e.writer())
 	require.Equal(t, "34 h34", e.row())
 }

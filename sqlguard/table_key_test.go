@@ -9,18 +9,20 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/sqlguard/rowguard"
 	"github.com/fencepost/fencepost/token"
 )
 
 type (
-	uuid    [16]byte        // as of a library, whose own methods say something else
+	uuid    [16]byte        // as in a library whose own methods return another form
 	number  int32           // a defined integer
 	name    string          // a defined string
-	account struct{ n int } // its text form is that of its number
+	account struct{ n int } // its text form is the number's
 	wrapped struct{ v any }
 )
 
@@ -34,10 +36,10 @@ var (
 	textID  = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
 	ofTypes = map[string]struct {
 		text  string // of one key
-		right []any  // what else stands for it
-		wrong []any  // the same key to the column's type, another text
+		right []any  // other values for the same key
+		wrong []any  // the same key to the column's type, with another text
 	}{
-		"bigint":        {"42", []any{42, int64(42), int8(42), uint64(42), number(42), "42", account{42}, wrapped{int64(42)}, pgtype.Int8{Int64: 42, Valid: true}, new(42)}, []any{"042", "+42", " 42 "}},
+		"bigint":        {"42", []any{42, int64(42), int8(42), uint64(42), number(42), "42", account{42}, wrapped{int64(42)}, pgtype.Int8{Int64: 42, Valid: true}, pointerTo(42)}, []any{"042", "+42", " 42 "}},
 		"uuid":          {textID, []any{id, [16]byte(id), pgtype.UUID{Bytes: id, Valid: true}, textID, name(textID), wrapped{textID}}, []any{strings.ToUpper(textID), "{" + textID + "}", strings.ReplaceAll(textID, "-", "")}},
 		"text":          {"Größe 'a' \"b\" $1 @x \\", []any{"Größe 'a' \"b\" $1 @x \\", name("Größe 'a' \"b\" $1 @x \\")}, nil},
 		"varchar(20)":   {"a b", []any{"a b"}, nil},
@@ -58,16 +60,16 @@ func TestARowHasOneName(t *testing.T) {
 				e.exec("DROP TABLE IF EXISTS ledger")
 				e.exec("CREATE TABLE ledger (k " + column + " PRIMARY KEY, writer text, last_token bigint NOT NULL DEFAULT 0, last_holder text NOT NULL DEFAULT '')")
 				pool, _ := wired(t, 1, inMode(mode))
-				rows := &sqlguard.Table{Guard: e.with(func(g *sqlguard.Guard) { g.DB = pool }), Name: pgx.Identifier{e.schema, "ledger"}, Key: "k", Prefix: mode.String() + "/"}
+				rows := &rowguard.Table{Guard: e.with(func(g *sqlguard.Guard) { g.DB = pool }), Name: pgx.Identifier{e.schema, "ledger"}, Key: "k", Prefix: mode.String() + "/"}
 				tok := token.Token{Resource: rows.Prefix + keys.text, Number: 33, Holder: "h33"}
 				ctx := token.NewContext(e.bounded(), tok)
-				require.NoError(t, rows.Insert(ctx, keys.text, sqlguard.Set{{"writer", "inserted"}}))
+				require.NoError(t, rows.Insert(ctx, keys.text, rowguard.Set{"writer": "inserted"}))
 				for _, key := range keys.right {
-					require.NoError(t, rows.Update(ctx, key, sqlguard.Set{{"writer", "updated"}}), "%T", key)
+					require.NoError(t, rows.Update(ctx, key, rowguard.Set{"writer": "updated"}), "%T", key)
 				}
 				require.NoError(t, rows.Claim(e.bounded(), token.Token{Resource: tok.Resource, Number: 34, Holder: "h34"}))
 				require.Equal(t, "34 updated", query[string](e, "SELECT last_token || ' ' || writer FROM ledger"))
-				require.ErrorIs(t, rows.Update(ctx, keys.text, sqlguard.Set{{"writer", "stale"}}), guard.ErrStale)
+				require.ErrorIs(t, rows.Update(ctx, keys.text, rowguard.Set{"writer": "stale"}), guard.ErrStale)
 				for _, key := range keys.wrong {
 					refusesAlias(t, e, rows, key, keys.text)
 				}
@@ -75,14 +77,14 @@ func TestARowHasOneName(t *testing.T) {
 			}
 		})
 	}
-	t.Run("where only the collation takes two keys for one", func(t *testing.T) {
+	t.Run("if only the collation treats two keys as one", func(t *testing.T) {
 		t.Parallel()
 		e := newEnv(t)
 		loose := pgx.Identifier{e.schema, "loose"}.Sanitize()
 		e.exec("CREATE COLLATION " + loose + " (provider = icu, locale = 'und-u-ks-level1', deterministic = false)")
 		e.exec("CREATE TABLE ledger (id text COLLATE " + loose + " PRIMARY KEY, writer text, last_token bigint, last_holder text COLLATE " + loose + ")")
 		e.exec("INSERT INTO ledger VALUES ('alice', '', 33, 'h')")
-		rows := &sqlguard.Table{Guard: e.guard, Name: pgx.Identifier{e.schema, "ledger"}, Prefix: "user/"}
+		rows := &rowguard.Table{Guard: e.guard, Name: pgx.Identifier{e.schema, "ledger"}, Prefix: "user/"}
 		for door, err := range doorsOf(e, rows, "ALICE") {
 			require.ErrorContains(t, err, "alice", door)
 			require.Empty(t, outcomes(err), door)
@@ -104,21 +106,20 @@ func TestARowHasOneName(t *testing.T) {
 	})
 }
 
-// doorsOf tries all writes of a key that is there, under a token of its text.
-func doorsOf(e *env, rows *sqlguard.Table, key any) map[string]error {
+// doorsOf tries all writes of an existing key, under a token of its text.
+func doorsOf(e *env, rows *rowguard.Table, key any) map[string]error {
 	tok := token.Token{Resource: fmt.Sprint(rows.Prefix, key), Number: 50, Holder: "h50"}
 	ctx := token.NewContext(e.bounded(), tok)
 	return map[string]error{
-		"Update": rows.Update(ctx, key, sqlguard.Set{{"writer", "alias"}}),
+		"Update": rows.Update(ctx, key, rowguard.Set{"writer": "alias"}),
 		"Upsert": rows.Upsert(ctx, key, nil),
 		"Delete": rows.Delete(ctx, key),
 		"Claim":  rows.Claim(ctx, tok),
 	}
 }
 
-// refusesAlias tries a key that the table writes differently, with its row there
-// and without.
-func refusesAlias(t *testing.T, e *env, rows *sqlguard.Table, alias any, key string) {
+// refusesAlias tries a key that the table writes differently, with and without its row.
+func refusesAlias(t *testing.T, e *env, rows *rowguard.Table, alias any, key string) {
 	t.Helper()
 	for door, err := range doorsOf(e, rows, alias) {
 		require.ErrorContains(t, err, key, "%s of %q", door, alias)
@@ -129,7 +130,7 @@ func refusesAlias(t *testing.T, e *env, rows *sqlguard.Table, alias any, key str
 	ctx := token.NewContext(e.bounded(), token.Token{Resource: fmt.Sprint(rows.Prefix, alias), Number: 50, Holder: "h50"})
 	require.ErrorContains(t, rows.Insert(ctx, alias, nil), key, "%q", alias)
 	require.ErrorContains(t, rows.Upsert(ctx, alias, nil), key, "%q", alias)
-	require.ErrorIs(t, rows.Update(ctx, alias, sqlguard.Set{{"writer", "alias"}}), guard.ErrNoRow, "%q", alias)
+	require.ErrorIs(t, rows.Update(ctx, alias, rowguard.Set{"writer": "alias"}), guard.ErrRowNotFound, "%q", alias)
 	require.Zero(t, query[int](e, "SELECT count(*) FROM ledger"))
 	e.exec("INSERT INTO ledger SELECT * FROM jsonb_populate_recordset(NULL::ledger, $1)", row)
 }
@@ -139,19 +140,19 @@ func TestKeysThatNameNothing(t *testing.T) {
 	e := newRows(t)
 	ctx := e.ctx(33)
 	for _, key := range []any{nil, pgtype.UUID{}, (*int)(nil), (*account)(nil), wrapped{nil}, 4.2, true, []byte("42"), [4]byte{}, struct{}{}} {
-		err := e.accounts.Update(ctx, key, sqlguard.Set{{"writer", "x"}})
-		require.ErrorContains(t, err, "sqlguard: ", "%T", key)
+		err := e.accounts.Update(ctx, key, rowguard.Set{"writer": "x"})
+		require.ErrorContains(t, err, "rowguard: ", "%T", key)
 		require.NotErrorIs(t, err, token.ErrMissing, "%T", key)
 	}
 	for _, key := range []any{"", "x\n", strings.Repeat("x", 300)} {
-		err := e.accounts.Update(token.NewContext(ctx, token.Token{Resource: fmt.Sprint("account/", key), Number: 33, Holder: "h"}), key, sqlguard.Set{{"writer", "x"}})
+		err := e.accounts.Update(token.NewContext(ctx, token.Token{Resource: fmt.Sprint("account/", key), Number: 33, Holder: "h"}), key, rowguard.Set{"writer": "x"})
 		require.Error(t, err)
 		require.Empty(t, outcomes(err))
 	}
 	require.Empty(t, e.writer())
 }
 
-// A key comes as text, and must still be found by its index.
+// A key is sent as text, and must still be found by its index.
 func TestAClaimUsesTheIndex(t *testing.T) {
 	t.Parallel()
 	for column, make := range map[string]string{"bigint": "i", "uuid": "md5(i::text)::uuid", "text": "i::text"} {
@@ -162,13 +163,14 @@ func TestAClaimUsesTheIndex(t *testing.T) {
 			e.exec("INSERT INTO ledger SELECT " + make + ", 0, '' FROM generate_series(1, 5000) i")
 			e.exec("ANALYZE ledger")
 			key := query[string](e, "SELECT k::text FROM ledger OFFSET 2500 LIMIT 1")
-			rows := &sqlguard.Table{Guard: e.guard, Name: pgx.Identifier{e.schema, "ledger"}, Key: "k", Prefix: "row/"}
+			rows := &rowguard.Table{Guard: e.guard, Name: pgx.Identifier{e.schema, "ledger"}, Key: "k", Prefix: "row/"}
 			own, err := rows.Fence(token.NewContext(e.bounded(), token.Token{Resource: "row/" + key, Number: 33, Holder: "h33"}), key)
 			require.NoError(t, err)
+			f := own.Clauses("t")
 			for _, mode := range modes {
 				for _, plans := range []string{"force_custom_plan", "force_generic_plan"} {
 					pool, _ := wired(t, 1, inMode(mode), withSetting("plan_cache_mode", plans))
-					found, err := pool.Query(context.WithoutCancel(t.Context()), e.sql("EXPLAIN UPDATE ledger AS t SET "+own.Set("t", 1)+" WHERE "+own.Where("t", 1)), own.Args()...)
+					found, err := pool.Query(context.WithoutCancel(t.Context()), e.sql("EXPLAIN UPDATE ledger AS t SET "+f.Set+" WHERE "+f.Where), f.Args...)
 					require.NoError(t, err)
 					plan, err := pgx.CollectRows(found, pgx.RowTo[string])
 					require.NoError(t, err)
@@ -176,5 +178,132 @@ func TestAClaimUsesTheIndex(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func pointerTo[T any](v T) *T { return &v }
+
+// settings are of two sessions that write dates, times, intervals and numbers
+// differently.
+var settings = [2]map[string]string{
+	{"DateStyle": "ISO", "IntervalStyle": "postgres", "TimeZone": "UTC", "extra_float_digits": "1", "bytea_output": "hex"},
+	{"DateStyle": "German", "IntervalStyle": "iso_8601", "TimeZone": "Asia/Kathmandu", "extra_float_digits": "-3", "bytea_output": "escape"},
+}
+
+func (e *env) twoSessions() (pools [2]*pgxpool.Pool) {
+	for i, set := range settings {
+		// The tables change under statements with the same text.
+		pools[i], _ = wired(e.t, 2, inMode(pgx.QueryExecModeExec), func(c *pgxpool.Config) {
+			for name, value := range set {
+				c.ConnConfig.RuntimeParams[name] = value
+			}
+		})
+	}
+	return pools
+}
+
+// keyTypes creates an enum, and domains over domains.
+func (e *env) keyTypes() {
+	e.exec("CREATE TYPE " + e.schema + ".mood AS ENUM ('sad', 'ok')")
+	for name, base := range map[string]string{
+		"text_d": "text", "float_d": "double precision", "dates_d": "date[]", "range_d": "tstzrange",
+	} {
+		e.exec("CREATE DOMAIN " + e.schema + "." + name + " AS " + base)
+		e.exec("CREATE DOMAIN " + e.schema + "." + name + "d AS " + e.schema + "." + name)
+	}
+}
+
+// keyed returns a Table for the ledger, with the key k.
+func (e *env) keyed(pool *pgxpool.Pool, prefix string) *rowguard.Table {
+	return &rowguard.Table{Guard: e.with(func(g *sqlguard.Guard) { g.DB = pool }), Name: pgx.Identifier{e.schema, "ledger"}, Key: "k", Prefix: prefix}
+}
+
+// hazard G19
+func TestAKeyHasOneTextInEverySession(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.keyTypes()
+	pools := e.twoSessions()
+	for column, key := range map[string]string{
+		"smallint": "42", "integer": "42", "bigint": "42", "oid": "42", "numeric": "42.10", "numeric(10,2)": "0.10", "text": "a b", "varchar(20)": "a",
+		"char(5)": "ab", `"char"`: "a", "name": "a", "uuid": textID, "boolean": "true", e.schema + ".mood": "ok", "inet": "10.0.0.1/8", "cidr": "10.0.0.0/8",
+		"macaddr": "08:00:2b:01:02:03", "macaddr8": "08:00:2b:01:02:03:04:05", "bit(3)": "101", "bit varying": "1011",
+		e.schema + ".text_d": "a", e.schema + ".text_dd": "a",
+	} {
+		e.exec("DELETE FROM marks")
+		e.exec("DROP TABLE IF EXISTS ledger")
+		e.exec("CREATE TABLE ledger (k " + column + " PRIMARY KEY, writer text, last_token bigint NOT NULL DEFAULT 0, last_holder text NOT NULL DEFAULT '')")
+		for i, pool := range pools {
+			rows := e.keyed(pool, "row/")
+			tok := token.Token{Resource: "row/" + key, Number: int64(33 + i), Holder: "h"}
+			ctx := token.NewContext(e.bounded(), tok)
+			require.NoError(t, rows.Upsert(ctx, key, nil), column)
+			require.NoError(t, rows.Update(ctx, key, rowguard.Set{"writer": "x"}), column)
+			require.NoError(t, rows.Claim(e.bounded(), tok), column)
+		}
+		require.Equal(t, "34", query[string](e, "SELECT string_agg(last_token::text, ' ') FROM ledger"), column)
+		require.Equal(t, 1, query[int](e, "SELECT count(*) FROM marks"), column)
+	}
+}
+
+// hazard G19
+func TestAKeyWhoseTextDependsOnTheSession(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.keyTypes()
+	pools := e.twoSessions()
+	const float = "0.1234567890123456789"
+	for column, key := range map[string]struct {
+		value   string
+		depends bool // on a setting that differs between the two; other types are refused because they are not on the allowlist
+	}{
+		"date": {"2026-10-30", true}, "timestamp": {"2026-10-30 12:00", true}, "timestamptz": {"2026-10-30 12:00+00", true}, "time": {"12:00", false},
+		"timetz": {"12:00+00", false}, "interval": {"1 day", true}, "bytea": {`\x01`, true}, "real": {"0.123456789", true}, "double precision": {float, true},
+		"money": {"1.00", false}, "daterange": {"[2026-10-30,2026-11-02)", true}, "tsrange": {"[2026-10-30,2026-11-02)", true}, "tstzrange": {"[2026-10-30 12:00+00,)", true},
+		"datemultirange": {"{[2026-10-30,2026-11-02)}", true}, "tstzmultirange": {"{[2026-10-30 12:00+00,)}", true}, "date[]": {"{2026-10-30}", true},
+		"interval[]": {"{1 day}", true}, "float8[]": {"{" + float + "}", true}, "int4range": {"[1,2)", false}, "int[]": {"{1}", false}, "jsonb": {"{}", false},
+		e.schema + ".float_d": {float, true}, e.schema + ".float_dd": {float, true},
+		e.schema + ".dates_dd": {"{2026-10-30}", true}, e.schema + ".range_dd": {"[2026-10-30 12:00+00,)", true},
+	} {
+		e.exec("DROP TABLE IF EXISTS ledger")
+		e.exec("CREATE TABLE ledger (k " + column + " UNIQUE, writer text, last_token bigint, last_holder text)")
+		e.exec("INSERT INTO ledger VALUES ($1::text::"+column+", '')", key.value)
+		var texts [2]string
+		for i, pool := range pools {
+			require.NoError(t, pool.QueryRow(t.Context(), e.sql("SELECT k::text FROM ledger")).Scan(&texts[i]))
+			var found bool // false for a float that has lost digits: no row has that name
+			require.NoError(t, pool.QueryRow(t.Context(), e.sql("SELECT EXISTS (SELECT FROM ledger WHERE k = $1::text::"+column+")"), texts[i]).Scan(&found))
+			rows := e.keyed(pool, "row/")
+			tok := token.Token{Resource: "row/" + texts[i], Number: 33, Holder: "h33"}
+			ctx := token.NewContext(e.bounded(), tok)
+			for door, err := range map[string]error{
+				"Claim": rows.Claim(e.bounded(), tok), "Upsert": rows.Upsert(ctx, texts[i], nil), "Explain": rows.Explain(ctx, texts[i]),
+				"Update": rows.Update(ctx, texts[i], rowguard.Set{"writer": "x"}),
+			} {
+				if door == "Claim" && !found {
+					continue
+				}
+				require.ErrorContains(t, err, "another text in another session", "%s of %s", door, column)
+			}
+			e.exec("ALTER TABLE ledger DROP CONSTRAINT IF EXISTS ledger_k_key")
+			require.ErrorContains(t, rows.Insert(ctx, texts[i], nil), "another text in another session", column)
+			e.exec("ALTER TABLE ledger ADD UNIQUE (k)")
+		}
+		require.Equal(t, key.depends, texts[0] != texts[1], "%s: %s", column, texts)
+		require.Equal(t, 1, query[int](e, "SELECT count(*) FROM ledger WHERE last_token IS NULL AND writer = ''"), "%s: the one row, as it was", column)
+	}
+	for column, value := range map[string]string{"daterange": "[2026-10-30,2026-11-02)", "date[]": "{2026-10-30}", e.schema + ".float_dd": float} {
+		e.exec("DELETE FROM marks")
+		e.exec("DROP TABLE IF EXISTS ledger")
+		e.exec("CREATE TABLE ledger (k " + column + " PRIMARY KEY, writer text)")
+		e.exec("INSERT INTO ledger VALUES ($1::text::"+column+", '')", value)
+		for i, number := range []int64{34, 33} { // the newer token first
+			var text string
+			require.NoError(t, pools[i].QueryRow(t.Context(), e.sql("SELECT k::text FROM ledger")).Scan(&text))
+			ctx := token.NewContext(e.bounded(), token.Token{Resource: "row/" + text, Number: number, Holder: "h"})
+			_, err := e.with(func(g *sqlguard.Guard) { g.DB = pools[i] }).On("row/"+text).Exec(ctx, e.sql("UPDATE ledger SET writer = $1"), fmt.Sprint(number))
+			require.NoError(t, err, column)
+		}
+		require.Equal(t, "33", query[string](e, "SELECT writer FROM ledger"), "the twin, which names the row by its text, must be corrupted: %s", column)
 	}
 }

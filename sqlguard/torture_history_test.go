@@ -1,12 +1,14 @@
 package sqlguard_test
 
 import (
+	"testing"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 )
 
-// entry is one line of the ledger. Its n was drawn after its admission and
-// before its commit, so that between two tokens n is the order of the commits.
+// entry is one row of the ledger. Its n was drawn after its admission and before its
+// commit, so n orders the commits of different tokens.
 type entry struct {
 	N, Op  int64
 	ID     int
@@ -15,19 +17,19 @@ type entry struct {
 	Value  *int64
 }
 
-// last is the newest thing that is known of a resource.
+// last is the latest known state of a resource.
 type last struct {
 	number int64
 	holder string
 	value  int64
 }
 
-// check reads what was committed since the last time, when nobody writes:
+// check reads the entries that were committed since the last check, while no writer runs:
 //
 //   - the numbers of a resource never fall
 //   - equal numbers come from one holder
-//   - each read-modify-write has counted on from the one before
-//   - a write is there if and only if its writer was told so
+//   - each read-modify-write continues from the previous one
+//   - a write is in the database if and only if its writer got nil
 func (tt *torture) check() {
 	tt.t.Helper()
 	rows, err := tt.env.pool.Query(tt.t.Context(), tt.sql("SELECT n, op, id, number, holder, value FROM ledger WHERE n > $1 ORDER BY n"), tt.seen)
@@ -47,7 +49,7 @@ func (tt *torture) check() {
 	clear(tt.applied)
 }
 
-// follow holds an entry against the one before.
+// follow compares an entry with the previous one.
 func (tt *torture) follow(l last, e entry) last {
 	switch {
 	case e.Number < l.number:
@@ -63,4 +65,49 @@ func (tt *torture) follow(l last, e entry) last {
 	}
 	l.number, l.holder = e.Number, e.Holder
 	return l
+}
+
+// The torture must detect every mutant: the migrated functions with one part removed.
+func TestStressTortureCatchesMutants(t *testing.T) {
+	t.Parallel()
+	type change struct {
+		function string
+		oldnew   []string
+	}
+	for name, changes := range map[string][]change{
+		"no lock": {
+			{"admit", []string{"pg_catalog.pg_try_advisory_xact_lock_shared(", "0 <> abs(", "pg_advisory_xact_lock_shared(", "abs("}},
+			{"admit_slow", []string{"pg_advisory_xact_lock_shared(", "abs("}},
+			{"lock_exclusive", []string{"pg_advisory_xact_lock(", "abs("}},
+		},
+		"no lock for a look": {
+			{"admit", []string{"pg_catalog.pg_try_advisory_xact_lock_shared(", "0 <> abs("}},
+		},
+		"no holder": {
+			{"admit", []string{" AND m.holder OPERATOR(pg_catalog.=) h", ""}},
+			{"admit_slow", []string{"n = t AND o = h", "n = t", " OR o IS DISTINCT FROM h", ""}},
+		},
+		"strictly less": {
+			{"admit", []string{"m.holder OPERATOR(pg_catalog.=) h", "false"}},
+			{"admit_slow", []string{"ELSIF n = t AND o = h THEN", "ELSIF n = t AND o = h THEN RAISE EXCEPTION USING ERRCODE = 'ZF001', DETAIL = n || ' ' || o;"}},
+		},
+		"no second read under the shared lock": {
+			{"admit", []string{"-- The mark may have been raised", "RETURN; --"}},
+		},
+		"a raise under the fixed snapshot": {
+			{"admit_slow", []string{"NOT IN ('read committed', 'read uncommitted')", "= 'no such level'", "bound < 0", "false"}},
+		},
+		"no row lock under the fixed snapshot": {
+			{"admit_slow", []string{" FOR SHARE", ""}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tt := newTorture(t)
+			for _, c := range changes {
+				tt.mutate(c.function, c.oldnew...)
+			}
+			tt.breaks()
+		})
+	}
 }

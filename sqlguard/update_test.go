@@ -3,8 +3,12 @@ package sqlguard_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -54,7 +58,7 @@ func TestUpdate(t *testing.T) {
 		require.Empty(t, e.writer())
 		require.Equal(t, "33 h33", e.mark(resource), "the claim stands")
 	})
-	t.Run("a panic in fn rolls back and goes on", func(t *testing.T) {
+	t.Run("a panic in fn rolls back and propagates", func(t *testing.T) {
 		t.Parallel()
 		e := newEnv(t)
 		ctx := e.ctx(33)
@@ -82,7 +86,7 @@ func TestUpdate(t *testing.T) {
 		e := newEnv(t)
 		var refused error
 		g := e.with(func(g *sqlguard.Guard) {
-			g.Observer.Refused = func(_ context.Context, err error) { refused = err }
+			g.Hooks.Refused = func(_ context.Context, err error) { refused = err }
 		})
 		err := g.Update(e.bounded(), resource, func(pgx.Tx) error { panic("fn ran") })
 		require.ErrorIs(t, err, token.ErrMissing)
@@ -103,7 +107,7 @@ func TestUpdate(t *testing.T) {
 		require.Empty(t, outcomes(err), "an ordinary failure")
 		require.Empty(t, e.writer())
 	})
-	t.Run("fn that commits by itself is told that nobody knows", func(t *testing.T) {
+	t.Run("fn that commits by itself gets an unknown outcome", func(t *testing.T) {
 		t.Parallel()
 		e := newEnv(t)
 		ctx := e.ctx(33)
@@ -111,7 +115,7 @@ func TestUpdate(t *testing.T) {
 		require.ErrorIs(t, err, guard.ErrUnknown)
 		require.ErrorIs(t, err, pgx.ErrTxClosed)
 	})
-	t.Run("a caller who leaves before the commit gets a certain answer", func(t *testing.T) {
+	t.Run("a caller whose context ends before the commit gets a certain outcome", func(t *testing.T) {
 		t.Parallel()
 		e := newEnv(t)
 		ctx, cancel := context.WithCancel(e.ctx(33))
@@ -120,7 +124,7 @@ func TestUpdate(t *testing.T) {
 		require.Empty(t, outcomes(err))
 		require.Empty(t, e.writer())
 	})
-	t.Run("a guard that cannot raise a mark says so", func(t *testing.T) {
+	t.Run("a guard that cannot raise a mark returns an error", func(t *testing.T) {
 		t.Parallel()
 		g := &sqlguard.Guard{}
 		require.ErrorContains(t, g.Update(t.Context(), resource, nil), "sqlguard: Guard has no DB")
@@ -135,6 +139,113 @@ func TestUpdate(t *testing.T) {
 		e := newEnv(t)
 		g := e.with(func(g *sqlguard.Guard) { g.Schema = "nowhere" })
 		err := g.Update(e.ctx(33), resource, func(pgx.Tx) error { panic("fn ran") })
-		require.ErrorContains(t, err, `schema "nowhere" lacks what package migrations creates`)
+		require.ErrorContains(t, err, `schema "nowhere" lacks tables or functions: run migrations.Up`)
+	})
+}
+
+const writers = 16
+
+// all runs f for each writer at once and returns their errors.
+func all(f func(i int) error) []error {
+	errs := make([]error, writers)
+	var group sync.WaitGroup
+	for i := range errs {
+		group.Go(func() { errs[i] = f(i) })
+	}
+	group.Wait()
+	return errs
+}
+
+// barrier blocks each writer until all writers have arrived.
+type barrier struct {
+	come atomic.Int64
+	all  chan struct{}
+}
+
+func newBarrier() *barrier { return &barrier{all: make(chan struct{})} }
+
+func (b *barrier) pass(ctx context.Context) error {
+	if b.come.Add(1) == writers {
+		close(b.all)
+	}
+	select {
+	case <-b.all:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("only %d came: %w", b.come.Load(), ctx.Err())
+	}
+}
+
+// hazard G12
+func TestOneTokenWritesInParallel(t *testing.T) {
+	t.Parallel()
+	for _, level := range levels {
+		t.Run("sixteen transactions are inside at once under "+string(level), func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			e.admitted(33)
+			ctx, b := e.ctx(33), newBarrier()
+			for _, err := range all(func(int) error {
+				return e.at(level).Update(ctx, resource, func(pgx.Tx) error { return b.pass(ctx) })
+			}) {
+				require.NoError(t, err)
+			}
+		})
+	}
+	// hazard G17
+	t.Run("if admission always writes the mark, one is inside and the others wait", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		e.admitted(33)
+		var inside, waited atomic.Int64
+		ctx := e.bounded()
+		for _, err := range all(func(int) error {
+			return pgx.BeginFunc(e.bounded(), e.pool, func(tx pgx.Tx) error {
+				_, err := tx.Exec(e.bounded(), e.sql(`SET LOCAL lock_timeout = '300ms';
+					INSERT INTO marks AS m VALUES ('account/42', 33, 'h33')
+					ON CONFLICT (resource) DO UPDATE SET number = excluded.number WHERE m.number < excluded.number`))
+				if err != nil {
+					waited.Add(1)
+					return nil
+				}
+				inside.Add(1)
+				for waited.Load() < writers-1 && ctx.Err() == nil { // it stays until all others have given up
+					time.Sleep(time.Millisecond)
+				}
+				return nil
+			})
+		}) {
+			if err != nil {
+				require.ErrorIs(t, err, pgx.ErrTxCommitRollback)
+			}
+		}
+		require.Equal(t, int64(1), inside.Load(), "the twin must serialise")
+	})
+}
+
+// hazard G9
+func TestDeletedRow(t *testing.T) {
+	t.Parallel()
+	t.Run("a mark in the row is forgotten with the row", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		e.exec("ALTER TABLE accounts ADD token bigint NOT NULL DEFAULT 0")
+		upsert := `INSERT INTO accounts AS a (id, writer, token) VALUES (42, $1, $2)
+			ON CONFLICT (id) DO UPDATE SET writer = $1, token = $2 WHERE a.token <= $2`
+		e.exec(upsert, "B", 34)
+		e.exec(upsert, "A", 33)
+		require.Equal(t, "B", e.writer(), "as long as the row is there it fences")
+		e.exec("DELETE FROM accounts WHERE id = 42 AND token <= 34")
+		e.exec(upsert, "A", 33)
+		require.Equal(t, "A", e.writer(), "the twin must let the stale insert in")
+	})
+	t.Run("a mark of its own stays", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		_, err := e.guard.On(resource).Exec(e.ctx(34), e.sql("DELETE FROM accounts WHERE id = 42"))
+		require.NoError(t, err)
+		_, err = e.guard.On(resource).Exec(e.ctx(33), e.sql("INSERT INTO accounts (id, writer) VALUES (42, 'A')"))
+		require.ErrorIs(t, err, guard.ErrStale)
+		require.Zero(t, query[int](e, "SELECT count(*) FROM accounts WHERE id = 42"))
 	})
 }

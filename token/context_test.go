@@ -7,9 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/token"
-	"github.com/fencepost/fencepost/token/memtoken"
 )
 
 func TestAContextCarriesOneTokenPerResource(t *testing.T) {
@@ -51,58 +49,9 @@ func TestFromContextFailsClosed(t *testing.T) {
 	}
 }
 
-// hazard L13
-func TestWorkThatOutlivesItsHoldHasNoToken(t *testing.T) {
-	t.Parallel()
-	var marks guard.Memory
-	var detached context.Context
-	var captured token.Token
-	locker := token.Locker{Issuer: new(memtoken.Issuer)}
-	require.NoError(t, locker.Hold(t.Context(), account, func(ctx context.Context) error {
-		detached = token.NewContext(context.WithoutCancel(ctx), token.Token{"invoice/7", 5, "a"})
-		captured = fromContext(t, ctx, account)
-		return marks.Admit(ctx, captured)
-	}))
-
-	tok, err := token.FromContext(detached, account)
-	require.ErrorIs(t, err, token.ErrReleased)
-	require.Zero(t, tok)
-	require.Equal(t, []token.Token{{"invoice/7", 5, "a"}}, token.All(detached))
-
-	// The twin took the token by value: a guard knows no release, and nobody
-	// has come after it, so that it is admitted.
-	require.NoError(t, marks.Admit(detached, captured))
-}
-
-func TestALostLeaseKeepsItsTokenForTheGuardToJudge(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var w wire
-		w.renew.set(fails)
-		held, err := (&token.Locker{Issuer: &w}).Acquire(t.Context(), account)
-		require.NoError(t, err)
-		<-held.Context().Done()
-		require.Equal(t, held.Token(), fromContext(t, held.Context(), account))
-	})
-}
-
 func fromContext(t *testing.T, ctx context.Context, resource string) token.Token {
 	t.Helper()
 	tok, err := token.FromContext(ctx, resource)
 	require.NoError(t, err)
 	return tok
-}
-
-func TestLeased(t *testing.T) {
-	t.Parallel()
-	tok := token.Token{Resource: "account/42", Number: 33, Holder: "a"}
-	require.False(t, token.Leased(t.Context(), tok))
-	require.False(t, token.Leased(token.NewContext(t.Context(), tok), tok), "from elsewhere")
-	lease, err := (&token.Locker{Issuer: &memtoken.Issuer{}, Name: "test"}).Acquire(t.Context(), "account/42")
-	require.NoError(t, err)
-	ctx := lease.Context()
-	require.True(t, token.Leased(ctx, lease.Token()))
-	require.False(t, token.Leased(ctx, tok))
-	require.False(t, token.Leased(token.NewContext(ctx, lease.Token()), lease.Token()), "put there by hand")
-	require.NoError(t, lease.Release(t.Context()))
-	require.False(t, token.Leased(ctx, lease.Token()))
 }

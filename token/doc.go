@@ -1,41 +1,45 @@
-// Package token numbers the acquisitions of a lock, and carries the number to
-// the place where a write is checked.
+// Package token defines a token, the proof of one acquisition of a resource, and the
+// contract of the issuers that grant tokens.
 //
 // # What it is
 //
-// A [Token] is the proof of one acquisition: the resource it is for, a number
-// that grows with every acquisition of that resource, and the holder, an id
-// of that one acquisition. An [Issuer] grants tokens; the subpackages
-// redistoken, pgtoken and memtoken are issuers. A [Locker] is what programs
-// use: it waits for the resource, keeps the [Lease] alive while the work runs,
-// and puts the token into the context of that work.
+// A [Token] has three parts: the resource, a number that rises with every acquisition of
+// that resource, and the holder, an id of the acquisition. A context carries tokens to
+// the place where a write is checked: see [NewContext], [FromContext] and [All].
+// [Token.MarshalText] returns the form that is sent to other processes.
 //
-//	Locker ──Acquire──▶ Issuer
-//	   │ Grant{Token, Until}
-//	   ▼
-//	 Lease ──Context──▶ ctx ──FromContext──▶ guard ──▶ the write
+// An [Issuer] grants tokens. The packages redistoken, pgtoken and memtoken below this
+// one are issuers. An Issuer may also be a [QueueIssuer], a [BatchRenewer] and a
+// [Recoverer]. Programs use an Issuer through a Locker of package
+// [github.com/fencepost/fencepost/lock].
 //
 // # What it promises
 //
-//   - Of one resource, a later acquisition has a greater number.
-//   - The context of a lease is cancelled, with cause [ErrLost], before the
-//     issuer can give the resource to somebody else, as far as this process's
-//     clock runs and its scheduler lets it.
-//   - A token never changes. Code that was paused wakes up with the number it
-//     fell asleep with.
+//   - A later acquisition of a resource has a greater number. Each issuer keeps this
+//     promise; package [github.com/fencepost/fencepost/token/tokentest] tests it.
+//   - A Token is a value and never changes. Code that was paused continues with the
+//     number it had before.
+//   - If a token is missing or incomplete, or if its lease was released, [FromContext]
+//     returns an error. It never returns the zero Token with a nil error.
 //
-// # What it does not
+// # What it does not do
 //
-// It does not make writes safe. A process can be stopped after the last look
-// at its context and go on an hour later. Only the resource itself can refuse
-// that write: see package guard and sqlguard. The deadline kept here is a
-// courtesy that ends useless work early. It runs on the monotonic clock, which
-// stops while the machine is suspended.
+// A token alone does not make a write safe. The resource must refuse older tokens: see
+// package [github.com/fencepost/fencepost/guard].
 //
-// Goroutines inside one Hold are not excluded from each other.
+// This package does not verify the origin of a token. A token in a request can be forged:
+// see package [github.com/fencepost/fencepost/httpguard/signature].
 //
-//	locker := token.Locker{Issuer: &redistoken.Issuer{Client: rdb}, Name: "billing"}
-//	err := locker.Hold(ctx, "account/42", func(ctx context.Context) error {
-//		return sqlguard.Update(ctx, pool, "account/42", withdraw)
-//	})
+// # Use
+//
+//	tok, err := token.FromContext(ctx, "account/42")
+//	if err != nil {
+//		return err // this code does not run under a Hold of account/42
+//	}
+//	return marks.Admit(ctx, tok)
+//
+// # Where next
+//
+// To hold a resource, see package lock. To write an issuer, read [Issuer], then package
+// tokentest.
 package token

@@ -8,40 +8,36 @@ import (
 )
 
 var (
-	// ErrInvalid is found in the error for a token, resource or holder that
-	// is incomplete or malformed. See [InvalidError].
+	// ErrInvalid is returned when a token, resource or holder is incomplete or
+	// malformed. See [InvalidError].
 	ErrInvalid = errors.New("token: invalid")
-	// ErrMissing is found in the error for a context that carries no token of
-	// the resource. See [MissingError].
+	// ErrMissing is returned when a context carries no token of the resource. See
+	// [MissingError].
 	ErrMissing = errors.New("token: missing")
-	// ErrReleased is found when a lease is used after its Release.
+	// ErrReleased is returned when a lease is used after its Release.
 	ErrReleased = errors.New("token: lease released")
-	// ErrUnreleased is found when the issuer did not confirm a release: the
-	// resource may stay held until its ttl ends. The work itself is done.
-	ErrUnreleased = errors.New("token: not released")
-	// ErrHeld is found when somebody else holds the resource. See [HeldError].
+	// ErrHeld is returned when another holder has the resource. See [HeldError].
 	ErrHeld = errors.New("token: resource is held")
-	// ErrLost is found when a lease has ended without being released: it
-	// could not be renewed in time, or another holder was seen.
+	// ErrLost is returned when a lease ended without being released: it was not renewed
+	// in time, its HoldAtMost has passed, or the issuer reports that the holder does not
+	// have the resource. See [LostError].
 	ErrLost = errors.New("token: lease lost")
-	// ErrWaitEnded is found, beside ErrHeld, when [Locker.Wait] passed.
-	ErrWaitEnded = errors.New("token: wait ended")
-	// ErrForeign is found when a resource is to be acquired under a context
-	// that carries a token of it from elsewhere, a request's header say:
-	// waiting for it would be waiting for the caller.
-	ErrForeign = errors.New("token: context carries a token from elsewhere")
-	// ErrSeal is found where a token needs a seal, and has none, or one that is
-	// wrong, has expired, or was made with a key nobody knows. See package seal.
-	ErrSeal = errors.New("token: no valid seal")
-	// ErrExhausted is found when an issuer has no number left to give.
+	// ErrUnreachable is returned when an issuer cannot be reached, or is starting or
+	// stopping. A retry may help. The call may have taken effect.
+	ErrUnreachable = errors.New("token: the issuer cannot be reached")
+	// ErrBadSignature is returned when a token must be signed, and its signature is
+	// missing, wrong, expired, or made with an unknown key. See package
+	// [github.com/fencepost/fencepost/httpguard/signature].
+	ErrBadSignature = errors.New("token: no valid signature")
+	// ErrExhausted is returned when an issuer has no greater number left.
 	ErrExhausted = errors.New("token: numbers exhausted")
 )
 
-// InvalidError says which part of a token breaks which rule. It is [ErrInvalid].
+// InvalidError reports which part of a token breaks which rule. It wraps [ErrInvalid].
 type InvalidError struct {
 	Part  string // "resource", "number", "holder", or "text"
-	Value string // what was given, cut to MaxName bytes
-	Rule  string // what it must be
+	Value string // the invalid value, cut to MaxNameBytes bytes
+	Rule  string // what the part must be, as in "must not be empty"
 }
 
 func (e *InvalidError) Error() string {
@@ -51,11 +47,12 @@ func (e *InvalidError) Error() string {
 // Unwrap returns [ErrInvalid].
 func (e *InvalidError) Unwrap() error { return ErrInvalid }
 
-// MissingError says that a context carries no token of a resource, and which
-// it does carry: a typing error in a name shows at once. It is [ErrMissing].
+// MissingError reports that a context carries no token of Resource. It wraps
+// [ErrMissing]. Have lists the resources of the tokens that the context does carry, so
+// that a misspelt name is easy to find.
 type MissingError struct {
 	Resource string
-	Have     []string // the resources of the tokens there are
+	Have     []string // the resources of the context's tokens; nil if it carries none
 }
 
 func (e *MissingError) Error() string {
@@ -69,12 +66,12 @@ func (e *MissingError) Error() string {
 // Unwrap returns [ErrMissing].
 func (e *MissingError) Unwrap() error { return ErrMissing }
 
-// HeldError says who holds a resource. It is [ErrHeld].
+// HeldError reports the holder of a resource. It wraps [ErrHeld].
 type HeldError struct {
 	Resource string
-	Holder   string // empty when the issuer does not tell
-	// Remaining is how long the lease lasts if it is not renewed, as the
-	// issuer saw it: an upper bound for a sensible wait, no promise.
+	Holder   string // empty if the issuer does not report it
+	// Remaining is how long the lease lasts if it is not renewed, measured by the issuer
+	// when it refused. The holder may renew or release before that time.
 	Remaining time.Duration
 }
 
@@ -85,10 +82,10 @@ func (e *HeldError) Error() string {
 // Unwrap returns [ErrHeld].
 func (e *HeldError) Unwrap() error { return ErrHeld }
 
-// LostError says why a lease ended early. It is [ErrLost], and whatever Err is.
+// LostError reports why a lease ended early. It wraps [ErrLost] and Err.
 type LostError struct {
 	Token Token
-	Err   error // the last answer of the issuer, or nil
+	Err   error // why it ended, such as the issuer's last error; nil if not known
 }
 
 func (e *LostError) Error() string {

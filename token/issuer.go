@@ -2,61 +2,139 @@ package token
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"github.com/fencepost/fencepost/internal/marks"
 )
 
-// Issuer grants tokens. It is to [Locker] what http.RoundTripper is to
-// http.Client: programs use the Locker, backends implement the Issuer. Package
-// tokentest holds an implementation to everything said here.
+// Issuer grants tokens. Programs use a [github.com/fencepost/fencepost/lock.Locker],
+// which calls an Issuer, as http.Client calls an http.RoundTripper. Package tokentest
+// tests an implementation against this contract.
 //
-// An Issuer must be safe for concurrent use, and comparable (a pointer is):
-// a Locker tells re-entry from a second lock by comparing issuers. Calls must
-// return soon after ctx is done. Clocks of callers must not matter.
+// An Issuer must be safe for concurrent use. It must be comparable (a pointer is), since
+// a Locker compares issuers to recognize a nested Hold. Each call must return soon after
+// ctx is done. An Issuer must not rely on the clocks of its callers.
 //
-// One that wraps another, to count its calls, say, should have a method
-// Unwrap() Issuer that returns it: it then counts as what it wraps. Otherwise a
-// Hold by the one inside a Hold by the other is [ErrForeign]. The lease calls
-// the Issuer that granted it throughout. What an Issuer may be besides,
-// [Waiter], [BatchRenewer] and [Raiser], is asked of the wrapper: one that
-// embeds the interface Issuer has none of it, and one that embeds an issuer's
-// own type has all of it, past the methods of its own.
+// An Issuer that wraps another, for example to count calls, should have a method Unwrap()
+// Issuer that returns the wrapped issuer. The wrapper then counts as the same issuer.
+// Without Unwrap, a Hold by the wrapper inside a Hold by the wrapped issuer returns
+// [github.com/fencepost/fencepost/lock.ErrNotLeased], and so does the reverse. A lease
+// always calls the Issuer that granted it.
+//
+// A Locker looks for the optional interfaces [QueueIssuer], [BatchRenewer] and
+// [Recoverer] on the wrapper only. A wrapper that embeds the interface Issuer has none of
+// them. A wrapper that embeds an issuer's concrete type has all of that type's, and their
+// calls bypass the wrapper's own methods.
 type Issuer interface {
-	// Acquire grants resource to holder for ttl, or refuses with a
-	// [*HeldError] at once; it must not wait for the resource. A resource or
-	// holder that [New] refuses must be refused with an [*InvalidError].
+	// Acquire grants resource to holder for ttl. If another holder has the resource, it
+	// must return a [*HeldError] at once; it must not wait. If resource or holder is not
+	// valid for [New], it must return an [*InvalidError].
 	//
-	// The number must be minted inside the decision that grants, be greater
-	// than that of every earlier grant of resource, and be at least the
-	// issuer's clock in units of 10 µs since 1970, so that numbers compare
-	// across issuers and go on rising when an issuer loses its memory.
-	// Where none is left the error is [ErrExhausted].
+	// The number must be minted in the same atomic step that grants. It must be greater
+	// than the number of every earlier grant of resource. It must be at least the
+	// issuer's clock in units of 10 µs since 1970, so that numbers of several issuers
+	// compare, and so that numbers still rise after an issuer has lost its memory. If no
+	// number is left, the error must be [ErrExhausted].
 	//
-	// It must be idempotent per holder: asked again by the holder who has
-	// the resource (because the first reply was lost), it returns the same
-	// number or a greater one, and the full ttl. Holders are compared whole.
+	// If the issuer cannot be reached, the error must be [ErrUnreachable], returned soon:
+	// a waiting Locker repeats the call. A Locker repeats no call that returns another
+	// error. An error that a retry cannot cure (a wrong password, a missing schema) must
+	// not be ErrUnreachable.
+	//
+	// Acquire must be idempotent for each holder. If the holder that has the resource
+	// calls again, because the first reply was lost, it must get the same number or a
+	// greater one, and the full ttl. Holders must be compared byte by byte.
 	Acquire(ctx context.Context, resource, holder string, ttl time.Duration) (Grant, error)
 
-	// Renew makes the lease of tok last for ttl from now, and returns until
-	// when. Where tok's holder no longer has the resource, the error must be
-	// [ErrLost]: Renew must never acquire, not even a resource that is free.
-	// Any other error promises nothing.
+	// Renew makes the lease of tok last for ttl from now, and returns its new end. If
+	// tok's holder no longer has the resource, the error must be [ErrLost]. Renew must
+	// never acquire, even if the resource is free. After any other error, the lease may
+	// or may not have been renewed.
 	Renew(ctx context.Context, tok Token, ttl time.Duration) (until time.Time, err error)
 
-	// Release gives the resource back if tok's holder has it; if not, the
-	// error must be [ErrLost] and nothing may change. The number plays no
-	// part: a holder whose grant was lost with its reply can be released.
-	// What is remembered of numbers must survive.
+	// Release frees the resource if tok's holder has it. If not, the error must be
+	// [ErrLost], and nothing may change. Release must not compare the number, so that a
+	// grant whose reply was lost can be released. The issuer must keep the last number.
 	Release(ctx context.Context, tok Token) error
 }
 
-// Grant is what an [Issuer] answers to a successful Acquire.
+// Grant is the result of a successful Acquire or Wait.
 type Grant struct {
 	Token Token
-	// Until is when the lease ends if it is not renewed, on the monotonic
-	// clock of this process. It must never be later than the issuer's own
-	// expiry, so it counts from when the request was sent.
+	// Until is when the lease ends if it is not renewed, with a reading of the monotonic
+	// clock. It must not be later than the issuer's own expiry, so it must count from the
+	// time at which the request was sent.
 	Until time.Time
-	// Claimed says that the mark of Token has been raised together with the
-	// grant, in the database that keeps both: a Locker then leaves its Claim out.
-	Claimed bool
+	// Claimed identifies the marks that the grant has raised to Token. If a Locker's
+	// Claim calls the Admit of a sqlguard.Guard with the same marks, Admit sends nothing.
+	// Other claims are not affected. Zero means that the grant has raised no marks.
+	Claimed marks.ID
+}
+
+// QueueIssuer is an optional interface of an [Issuer] with a queue of waiters. A Locker
+// calls Wait instead of polling Acquire.
+type QueueIssuer interface {
+	// Wait waits until resource is granted to holder. If the resource is free and the
+	// queue is empty, it is granted at once; if not, in the order of arrival. A later
+	// Wait or Acquire must not be granted the resource before the waiters in the queue,
+	// even while the resource is free for a moment. A dead or unreachable waiter must be
+	// skipped.
+	//
+	// The first grant may be shorter than ttl, so that a grant that its waiter never
+	// receives expires quickly. It must be long enough for one Renew, which extends it to
+	// the full ttl. If the grant is shorter than its SafetyMargin, a Locker renews at
+	// once. Until must count from the waiter's last request that the issuer had answered
+	// before it granted, since the message with the grant may have been delayed.
+	//
+	// If Wait returns an error, holder must have left the queue. If the resource was
+	// granted to holder at that moment, the issuer must pass it to the next waiter; if
+	// the issuer cannot be reached within a second, the ttl ends the grant. If ctx has
+	// ended, the error must wrap [context.Cause], and a [*HeldError] if the holder of the
+	// resource is known. [ErrUnreachable] has the meaning that it has for
+	// [Issuer.Acquire]. A Locker then waits again with a new holder id, since the request
+	// with which the first holder left may still be on its way.
+	Wait(ctx context.Context, resource, holder string, ttl time.Duration) (Grant, error)
+}
+
+// Renewal is one element of a batch: the parameters and the result of a Renew.
+type Renewal struct {
+	Token Token         // the token of the lease
+	TTL   time.Duration // how long the lease lasts from now
+	Until time.Time     // result: the new end, if Err is nil
+	Err   error         // result: the error of Renew
+}
+
+// BatchRenewer is an optional interface of an [Issuer] that renews many leases in one
+// round trip. A Locker renews leases of one issuer together if they are due at about the
+// same time.
+type BatchRenewer interface {
+	// RenewAll is Renew for each element of batch. It sets Until and Err of each element.
+	// One renewal that fails must not fail the others. RenewAll must return soon after
+	// ctx is done, with an error in each element that was not answered by then. After it
+	// has returned, it must not write to batch.
+	RenewAll(ctx context.Context, batch []Renewal)
+}
+
+// ErrTooFarAhead is returned when [Recoverer.Recover] is called with a number more than
+// [MaxAhead] above the issuer's clock. An honest issuer cannot have granted such a
+// number. Nothing was raised.
+var ErrTooFarAhead = errors.New("token: number is more than a day ahead of the issuer's clock")
+
+// MaxAhead is how far above its own clock an issuer can be raised, in numbers: 24 h in
+// units of 10 µs.
+const MaxAhead = int64(24 * time.Hour / (10 * time.Microsecond))
+
+// Recoverer is an optional interface of an [Issuer] that can be raised above numbers that
+// it has forgotten. A Locker calls Recover if a guard refuses the token of a live lease,
+// in the claim or in the function of a Hold.
+type Recoverer interface {
+	// Recover makes every later grant of resource have a number greater than number. The
+	// numbers of other resources may rise too. Recover must decide in one atomic step. If
+	// the issuer's last number is number or greater, the issuer has forgotten nothing,
+	// and the error must be [ErrLost]: the resource was granted to a newer holder. If
+	// number is more than [MaxAhead] above the issuer's clock, the error must be
+	// [ErrTooFarAhead]. After any other error, the issuer may or may not have been
+	// raised.
+	Recover(ctx context.Context, resource string, number int64) error
 }

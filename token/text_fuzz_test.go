@@ -8,7 +8,7 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// Whatever can be read is complete, and printing and reading it is identity.
+// Text that parses is a complete token, and formatting and parsing it is the identity.
 func FuzzUnmarshalText(f *testing.F) {
 	for _, text := range []string{
 		`33;r="account/42";h="worker-1"`, `33;r=%"gr%c3%b6%c3%9fe";h="a"`, `33;h="a";r="b";x=1;r="c"`,
@@ -23,12 +23,12 @@ func FuzzUnmarshalText(f *testing.F) {
 			require.Zero(t, tok)
 			return
 		}
-		require.NoError(t, tok.Check())
+		require.NoError(t, tok.Validate())
 		readBack(t, tok)
 	})
 }
 
-// Whatever New accepts can be printed, in ASCII, and is read back as it was.
+// A token that New accepts is formatted in ASCII, and parsing returns the same token.
 func FuzzMarshalText(f *testing.F) {
 	f.Add("account/42", int64(33), "worker-1")
 	f.Add("gr\u00f6\u00dfe", int64(token.MaxNumber), `a"\%`)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 )
 
 func TestDoctor(t *testing.T) {
@@ -17,22 +17,22 @@ func TestDoctor(t *testing.T) {
 	set := func(name, value string) {
 		require.NoError(t, redis.Client().ConfigSet(t.Context(), name, value).Err())
 	}
-	t.Run("is status 0 where everything passes", func(t *testing.T) {
+	t.Run("is status 0 if everything passes", func(t *testing.T) {
 		done := execute(t, "doctor", "--redis", url)
 		require.Zero(t, done.status, done.out)
 		require.Empty(t, done.err)
 		require.Contains(t, done.out, "redis at "+redis.Addr()+"\n\n  pass  role         role:master\n")
-		require.True(t, strings.HasSuffix(done.out, "11 pass, 0 warn, 0 fail, 0 unknown\n"), done.out)
+		require.True(t, strings.HasSuffix(done.out, "12 pass, 0 warn, 0 fail, 0 unknown\n"), done.out)
 	})
-	t.Run("is status 0 where it warns, and says of what", func(t *testing.T) {
+	t.Run("is status 0 with a warning", func(t *testing.T) {
 		set("appendfsync", "everysec")
 		done := execute(t, "doctor", "--redis", url)
 		require.Zero(t, done.status, done.out)
-		require.Contains(t, done.out, "warn: persistence\n  What a restart forgets are locks, ")
+		require.Contains(t, done.out, "warn: persistence\n  A restart loses locks, which are then ")
 		require.Contains(t, done.out, "  fix: CONFIG SET appendonly yes; ")
 		set("appendfsync", "always")
 	})
-	t.Run("is status 1 where a check fails", func(t *testing.T) {
+	t.Run("is status 1 if a check fails", func(t *testing.T) {
 		set("appendonly", "no")
 		done := execute(t, "doctor", "--redis", url)
 		require.Equal(t, 1, done.status)
@@ -40,7 +40,7 @@ func TestDoctor(t *testing.T) {
 		require.Contains(t, done.out, "  fail  persistence  appendonly no, ")
 		set("appendonly", "yes")
 	})
-	t.Run("is status 1 where the server does not tell, unless that is allowed", func(t *testing.T) {
+	t.Run("is status 1 if the server hides a setting, unless that is allowed", func(t *testing.T) {
 		require.NoError(t, redis.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", ">sekret", "~*", "&*", "+@all", "-config").Err())
 		hidden := strings.Replace(url, "//", "//app:sekret@", 1)
 		done := execute(t, "doctor", "--redis", hidden)
@@ -55,18 +55,18 @@ func TestDoctor(t *testing.T) {
 		all := objects(t, done.out)
 		require.Len(t, all, 1)
 		require.Len(t, all[0]["servers"], 2)
-		require.Equal(t, map[string]any{"pass": 22., "warn": 0., "fail": 0., "unknown": 0.}, all[0]["counts"])
+		require.Equal(t, map[string]any{"pass": 22., "warn": 2., "fail": 0., "unknown": 0.}, all[0]["counts"])
 		server := all[0]["servers"].([]any)[0].(map[string]any)
 		require.Equal(t, "redis at "+redis.Addr(), server["server"])
 		require.Equal(t, map[string]any{
 			"check": "role", "verdict": "pass", "evidence": "role:master",
-			"why": "A replica refuses every acquisition, and one that may be written to grants what its master grants too.",
+			"why": "A replica refuses every acquisition. A writable replica grants locks that its master grants too.",
 		}, server["findings"].([]any)[0])
 	})
-	t.Run("is status 2 where one server cannot be asked, and tells of the others", func(t *testing.T) {
+	t.Run("is status 2 if one server does not answer, and reports the others", func(t *testing.T) {
 		done := execute(t, "doctor", "--redis", url, "--postgres", "postgres://u:sekret@127.0.0.1:1/db")
 		require.Equal(t, 2, done.status)
-		require.Contains(t, done.out, "11 pass, ")
+		require.Contains(t, done.out, "11 pass, 1 warn, ")
 		require.Contains(t, done.err, "fencepost: postgres at 127.0.0.1:1, database db cannot be used: ")
 		require.NotContains(t, done.err, "sekret")
 	})
@@ -82,21 +82,29 @@ func TestDoctorOfPostgres(t *testing.T) {
 	require.NoError(t, pool.Ping(t.Context()))
 }
 
-func TestDoctorOfWhatIsNoServer(t *testing.T) {
-	for _, name := range []string{"FENCEPOST_REDIS_URL", "FENCEPOST_POSTGRES_URL"} {
+func TestDoctorOfMySQL(t *testing.T) {
+	t.Parallel()
+	done := execute(t, "doctor", "--mysql", testenv.MariaDB(t), "--json", "--allow-unknown")
+	require.Equal(t, 1, done.status, "an empty database has no tables")
+	require.Contains(t, done.out, `"check":"engine","verdict":"pass"`)
+	require.Contains(t, done.out, `"check":"tables","verdict":"fail"`)
+	require.Contains(t, done.out, `"check":"locks","verdict":"unknown"`)
+}
+
+func TestDoctorWithoutAServer(t *testing.T) {
+	for _, name := range []string{"FENCEPOST_REDIS_URL", "FENCEPOST_POSTGRES_URL", "FENCEPOST_MYSQL_DSN"} {
 		t.Setenv(name, "")
 		require.NoError(t, os.Unsetenv(name))
 	}
 	for args, text := range map[string]string{
-		"":                                    "doctor: no server: give --redis=URL or --postgres=URL",
-		"--redis localhost":                   "redis: not a redis:// URL",
-		"--postgres postgres://%zz":           "postgres: neither",
-		"--redis redis://:sekret@127.0.0.1:1": "redis at 127.0.0.1:1 cannot be used: ",
+		"":                                      "doctor: no server: give --redis=URL, --postgres=URL or --mysql=DSN, or set",
+		"--redis localhost":                     "redis: not a redis:// URL",
+		"--postgres postgres://%zz":             "postgres: neither",
+		"--mysql root:sekret@127.0.0.1":         "mysql: not a DSN that can be read",
+		"--mysql root:sekret@tcp(127.0.0.1:1)/": "mysql at 127.0.0.1:1, database none cannot be used: ",
+		"--redis redis://:sekret@127.0.0.1:1":   "redis at 127.0.0.1:1 cannot be used: ",
 	} {
 		done := execute(t, append([]string{"doctor"}, strings.Fields(args)...)...)
-		require.Equal(t, 2, done.status, args)
-		require.Empty(t, done.out)
-		require.Contains(t, done.err, "fencepost: "+text)
-		require.NotContains(t, done.err, "sekret")
+		requireFailed(t, done, 2, "fencepost: "+text)
 	}
 }

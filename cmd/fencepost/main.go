@@ -1,142 +1,150 @@
-// Command fencepost shows what a paused lock holder does to a row, and what a
-// guard does about it; keeps a PostgreSQL database for the guards; and stands
-// before a service that cannot be a guard itself:
+// Command fencepost shows what a paused lock holder does to a row, and what a guard does
+// about it. It also manages the guards' tables in a database, guards a service that cannot
+// compare tokens itself, checks the settings of servers, and runs programs under a lock:
 //
 //	fencepost simulate                                with embedded servers, in a few seconds
-//	fencepost explore                                 in simulated time, thousands of schedules a second
 //	fencepost migrate up|down|status|check|print      the tables and functions
-//	fencepost marks list|show|prune|reset             what has been admitted
+//	fencepost marks list|show|prune|reset             the highest token of each resource
 //	fencepost proxy                                   a guard in front of a service
-//	fencepost doctor                                  what servers' settings can lose
+//	fencepost doctor                                  the settings of servers
 //	fencepost run NAME -- command                     a program under a lock
+//	fencepost help|completion|man|version
 //
-// Each has a --help.
+// Each command has a --help.
 //
 // # Exit status
 //
-//	0    done, or yes: the guard accepted nothing stale, and without it updates
-//	     were lost; the database has everything; the resource has a mark; no
-//	     check of a server failed
-//	1    no: one of these is not so, and what was printed says which
-//	2    nothing is known: bad flags, a server that does not answer, a run that
-//	     broke, a confirmation that was not given
-//	130  interrupted (128 and the signal's number); everything has been removed
+//	0    the command succeeded, or the answer is yes: the guard accepted no stale
+//	     write, and without it updates were lost; the database is complete; the
+//	     resource has a mark; no check of a server failed
+//	1    the answer is no. The command has printed why
+//	2    there is no answer: wrong flags, a server that does not answer, a round that
+//	     failed, a confirmation that was not given
+//	130  interrupted (128 and the signal's number). The command has removed what it made
 //
-// That of fencepost run is the program's own, or one of those in docs/run.md.
+// The exit status of fencepost run is its program's, or one that docs/run.md lists.
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/fencepost/fencepost/internal/kernel"
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/doctor"
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/marks"
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/migrate"
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/proxy"
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/run"
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/simulate"
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/usage"
+	"github.com/fencepost/fencepost/internal/cli"
 )
 
-type cli struct {
-	Simulate simulateCmd `cmd:"" help:"Stop a lock holder past its lease, and see what its late write does."`
-	Explore  exploreCmd  `cmd:"" help:"Play thousands of faulty schedules of locks, guards and holders in simulated time, each from its seed."`
-	Migrate  migrateCmd  `cmd:"" help:"Put Fencepost's tables and functions into a PostgreSQL database."`
-	Marks    marksCmd    `cmd:"" help:"See the marks of a PostgreSQL database, prune them, lower one that is poisoned."`
-	Proxy    proxyCmd    `cmd:"" help:"Stand before a service that cannot compare tokens itself, and refuse stale requests."`
-	Doctor   doctorCmd   `cmd:"" help:"Find the settings of a Redis or PostgreSQL that let numbers fall or locks vanish."`
-	Run      runCmd      `cmd:"" help:"Run a program while holding a lock: a cron job on three machines runs on one."`
-	Version  versionCmd  `cmd:"" help:"Print the version."`
-	Gate     gateCmd     `cmd:"" hidden:"" help:"Becomes the program of a run; started by it."`
-	Minder   minderCmd   `cmd:"" hidden:"" help:"Kills the program of a run that cannot; started by it."`
-	Writer   writerCmd   `cmd:"" hidden:"" help:"One writer of a simulation; started by it."`
+type commands struct {
+	NoColor     usage.NoColor    `help:"Print no colors. The variable NO_COLOR does the same."`
+	VersionFlag kong.VersionFlag `name:"version" help:"Print the version."`
+
+	Simulate   simulate.Cmd        `cmd:"" help:"Stop a lock holder past its lease, and show what its late write does."`
+	Migrate    migrate.Cmd         `cmd:"" help:"Put Fencepost's tables and functions into a database."`
+	Marks      marks.Cmd           `cmd:"" help:"List and show the marks of a database, prune them, lower one that is too high."`
+	Proxy      proxy.Cmd           `cmd:"" help:"Refuse stale requests to a service that cannot compare tokens itself."`
+	Doctor     doctor.Cmd          `cmd:"" help:"Find the settings of servers with which numbers can fall or locks can vanish."`
+	Run        run.Cmd             `cmd:"" help:"Run a program while holding a lock, as a cron job of three machines that runs on one."`
+	HelpCmd    usage.HelpCmd       `cmd:"" name:"help" help:"Print the help of a command."`
+	Completion usage.CompletionCmd `cmd:"" help:"Print the script for a shell that completes commands and flags."`
+	Man        usage.ManCmd        `cmd:"" help:"Print the manual page."`
+	Version    usage.VersionCmd    `cmd:"" help:"Print the version."`
+
+	Complete usage.CompleteCmd  `cmd:"" hidden:"" help:"Prints the words that a shell can complete. Its script runs this command."`
+	Launcher run.LauncherCmd    `cmd:"" name:"launch" hidden:"" help:"Becomes the program of a run. The run starts it."`
+	Watchdog run.WatchdogCmd    `cmd:"" name:"watchdog" hidden:"" help:"Kills the program of a run that cannot. The run starts it."`
+	Writer   simulate.WriterCmd `cmd:"" hidden:"" help:"One writer of a simulation. The simulation starts it."`
+}
+
+// Help is printed by fencepost --help below the usage line.
+func (commands) Help() string {
+	return `Each flag but --confirm can be set by an environment variable, which its description names. The flag takes precedence. ` +
+		`Prefer the variable for a URL with a password: every user of the machine can read the flags of a process. ` +
+		`Durations are written as 90s, 1h30m, 30d or 2w.
+
+The exit status is 0 if the command succeeded, 1 if the answer is no, 2 if there is no answer, as after wrong flags or if a server does ` +
+		`not answer, and 128 and the signal's number after a signal. That of run is the program's.
+
+Documentation and issues: https://github.com/fencepost/fencepost
+
+Examples:
+  fencepost simulate
+  fencepost help run`
 }
 
 func main() {
-	// A reader that has gone away is an error of a write, not the end of a
-	// program that has things to remove.
+	// If the reader of a pipe closes it, a write then returns an error. SIGPIPE would end
+	// a command before it has removed what it made.
 	signal.Ignore(syscall.SIGPIPE)
-	redis.SetLogger(silence{})
-	os.Exit(run(os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
+	redis.SetLogger(discard{})
+	os.Exit(dispatch(os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 }
 
-// streams are the standard ones.
-type streams struct {
-	in       io.Reader
-	out, err io.Writer
-}
-
-// run returns the exit status.
-func run(args []string, std streams) int {
-	parser, err := kong.New(&cli{}, kong.Name("fencepost"), kong.Writers(std.out, std.err), kong.Bind(std), kong.Vars{"faults": strings.Join(kernel.FaultNames(), ", ")},
-		kong.Description("Fencepost refuses writes from a lock holder that no longer holds the lock."),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 90}))
+// dispatch runs the command that args name, and returns the exit status.
+func dispatch(args []string, std cli.Streams) int {
+	parser, err := newParser(std)
 	if err != nil {
-		return status(err, std.err)
+		return status(err, std.Err)
 	}
 	command, err := parser.Parse(args)
-	if err != nil {
-		return status(unparsed(err), std.err)
+	if err == nil {
+		err = command.Run()
 	}
-	return status(command.Run(), std.err)
+	var wrong *kong.ParseError
+	if errors.As(err, &wrong) {
+		err = usageError(wrong, std)
+	}
+	return status(err, std.Err)
 }
 
-// unparsed says where to look. The status of a run is its program's otherwise.
-func unparsed(err error) error {
-	command := asked(err)
-	err = fmt.Errorf("%w (see %s --help)", err, command)
-	if command == "fencepost run" {
-		return &ranError{status: statusFailed, err: err}
+func newParser(std cli.Streams) (*kong.Kong, error) {
+	return kong.New(&commands{}, append(usage.Options(), kong.Name("fencepost"), kong.Writers(std.Out, std.Err), kong.Bind(std),
+		kong.Description("Fencepost refuses writes from a lock holder that no longer holds the lock."),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 90}))...)
+}
+
+// status is [cli.Status], but a run has exit statuses of its own.
+func status(err error, out io.Writer) int {
+	var ended *run.ExitError
+	if errors.As(err, &ended) {
+		return ended.Print(out)
+	}
+	return cli.Status("fencepost", err, out)
+}
+
+// usageError returns wrong with the command whose --help has the right usage. If only the
+// name of a command is missing, it prints that help. A run has its own exit status: 2 could
+// be the status of its program.
+func usageError(wrong *kong.ParseError, std cli.Streams) error {
+	command := "fencepost"
+	if node := wrong.Context.Selected(); node != nil {
+		command = node.FullPath()
+	}
+	err := fmt.Errorf("%w (see %s --help)", wrong, command)
+	switch {
+	case usage.IsCommandMissing(wrong):
+		wrong.Context.Stdout = std.Err
+		return errors.Join(wrong.Context.PrintUsage(false), err)
+	case command == "fencepost run":
+		return &run.ExitError{Status: run.StatusFailed, Err: err}
 	}
 	return err
 }
 
-// asked is the command that the arguments have named, as far as they did.
-func asked(err error) string {
-	command := "fencepost"
-	var wrong *kong.ParseError
-	if errors.As(err, &wrong) {
-		for _, step := range wrong.Context.Path {
-			if step.Command != nil {
-				command = step.Command.FullPath()
-			}
-		}
-	}
-	return command
-}
+// discard is the logger of go-redis, whose newer versions log each failed dial. A command
+// returns that error too, and it is printed once.
+type discard struct{}
 
-// errNo is the answer of a command, which has been told already.
-var errNo = errors.New("the answer is no")
-
-// status says on one line what went wrong.
-func status(err error, out io.Writer) int {
-	var stopped *interruptedError
-	var ran *ranError
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, errNo):
-		return 1
-	case errors.As(err, &ran):
-		return ran.tell(out)
-	}
-	fmt.Fprintln(out, "fencepost:", oneLine(err))
-	if errors.As(err, &stopped) {
-		return stopped.status()
-	}
-	return 2
-}
-
-// oneLine leaves out what an error says again, as after a second try.
-func oneLine(err error) string {
-	var lines []string
-	for line := range strings.Lines(err.Error()) {
-		if line = strings.TrimSpace(line); !slices.Contains(lines, line) {
-			lines = append(lines, line)
-		}
-	}
-	return strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
-}
+func (discard) Printf(context.Context, string, ...any) {}

@@ -2,25 +2,32 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
+
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
+	"github.com/fencepost/fencepost/internal/test/leaktest"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 )
 
-// asCommand turns this test binary into the command: what runs is main, with
-// everything linked that the command has, and the race detector if the tests
-// have it.
+// asCommand makes this test binary run main, as the command does, with the race detector if
+// the tests have it.
 const asCommand = "FENCEPOST_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
+		connect.Timeout = eventually
 		main()
 	}
-	goleak.VerifyTestMain(m)
+	testenv.AtOnce(8) // these tests wait most of the time
+	leaktest.Main(m)
 }
 
 // command prepares a run whose temporary files are the test's own.
@@ -30,13 +37,12 @@ func command(t *testing.T, args ...string) (cmd *exec.Cmd, temp string) {
 	require.NoError(t, err)
 	temp = t.TempDir()
 	cmd = exec.Command(self, args...)
-	// Under the race detector a process sleeps for a second when it exits, unless
-	// told otherwise.
+	// Under the race detector, a process sleeps for a second by default when it exits.
 	cmd.Env = append(os.Environ(), asCommand+"=1", "TMPDIR="+temp, "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	return cmd, temp
 }
 
-// finished is what a run left.
+// finished is the output and the status of a process that has ended.
 type finished struct {
 	out, err string
 	status   int
@@ -45,14 +51,30 @@ type finished struct {
 
 func execute(t *testing.T, args ...string) finished {
 	t.Helper()
+	return typing(t, "", args...)
+}
+
+// typing runs the command with input on its standard input.
+func typing(t *testing.T, input string, args ...string) finished {
+	t.Helper()
 	cmd, temp := command(t, args...)
 	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	if err != nil {
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &out, &errs
+	if err := cmd.Run(); err != nil {
 		require.IsType(t, &exec.ExitError{}, err)
 	}
 	return finished{out: out.String(), err: errs.String(), status: cmd.ProcessState.ExitCode(), temp: temp}
+}
+
+// requireFailed requires a status, and one line with text and without the password.
+func requireFailed(t *testing.T, done finished, status int, text string) {
+	t.Helper()
+	require.Equal(t, status, done.status, done.err)
+	require.Empty(t, done.out)
+	require.Equal(t, 1, strings.Count(done.err, "\n"), "one line: %s", done.err)
+	require.True(t, strings.HasPrefix(done.err, "fencepost: "), done.err)
+	require.Contains(t, done.err, text)
+	require.NotContains(t, done.err, "sekret")
 }
 
 func TestStatusOfWhatCannotBeRun(t *testing.T) {
@@ -61,9 +83,13 @@ func TestStatusOfWhatCannotBeRun(t *testing.T) {
 		args string
 		text string
 	}{
-		"no command":            {"", `expected one of "simulate", "explore", "migrate", "marks", `},
-		"an unknown command":    {"simulat", "unexpected argument simulat"},
-		"an unknown flag":       {"simulate --bad", "unknown flag --bad"},
+		"an unknown command":    {"simulat", `unexpected argument simulat, did you mean "simulate"? (see fencepost --help)`},
+		"an unknown subcommand": {"migrate dwon", `did you mean "down"? (see fencepost migrate --help)`},
+		"help of no command":    {"help simulat", `did you mean "simulate"?`},
+		"an unknown flag":       {"simulate --round 1", `unknown flag --round, did you mean "--rounds"? (see fencepost simulate --help)`},
+		"an unknown shell":      {"completion tcsh", `must be one of "bash","zsh","fish"`},
+		"a duration in years":   {"simulate --ttl 1y", `--ttl: "1y": "y" is not a unit: use w, d, h, m, s, ms, us or ns`},
+		"a negative duration":   {"marks prune --older-than=-1d", `--older-than: "-1d": a duration cannot be negative`},
 		"no number":             {"simulate --rounds ten", "--rounds"},
 		"no rounds":             {"simulate --rounds 0", "rounds: 0"},
 		"a ttl too short":       {"simulate --ttl 1ms", "ttl: 1ms"},
@@ -74,27 +100,26 @@ func TestStatusOfWhatCannotBeRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			done := execute(t, strings.Fields(c.args)...)
-			require.Equal(t, 2, done.status)
-			require.Empty(t, done.out)
-			require.Equal(t, 1, strings.Count(done.err, "\n"), "one line: %s", done.err)
-			require.True(t, strings.HasPrefix(done.err, "fencepost: "), done.err)
-			require.Contains(t, done.err, c.text)
-			require.NotContains(t, done.err, "sekret")
+			requireFailed(t, done, 2, c.text)
 			requireEmpty(t, done.temp)
 		})
 	}
 }
 
-func TestHelpAndVersion(t *testing.T) {
+func TestStatusSaysOneLine(t *testing.T) {
 	t.Parallel()
-	for args, text := range map[string]string{
-		"--help": "simulate", "simulate --help": "--ttl=100ms", "version": "fencepost ",
-	} {
-		done := execute(t, strings.Fields(args)...)
-		require.Zero(t, done.status)
-		require.Contains(t, done.out, text)
-		require.NotContains(t, done.out, "One writer", "that command is for ourselves")
-		require.Empty(t, done.err)
+	var printed bytes.Buffer
+	err := fmt.Errorf("postgres: %w", errors.New("connect:\n\tfirst: refused\n\tfirst: refused\n\tsecond: refused"))
+	require.Equal(t, 2, status(err, &printed))
+	require.Equal(t, "fencepost: postgres: connect: first: refused; second: refused\n", printed.String())
+}
+
+// lasting calls try with a time that is doubled until try returns true. It returns false if
+// that time was over before the test came to its point, as on a busy machine.
+func lasting(t *testing.T, d time.Duration, try func(d time.Duration) (inTime bool)) {
+	t.Helper()
+	for ; !try(d); d *= 2 {
+		require.Less(t, d, eventually/2, "it never came to its point in time")
 	}
 }
 

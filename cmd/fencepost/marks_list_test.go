@@ -1,16 +1,24 @@
 package main
 
 import (
+	"bufio"
+	"database/sql"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/internal/cli"
 )
 
-func TestMarksList(t *testing.T) {
-	t.Parallel()
+func TestMarksList(t *testing.T) { onEach(t, testMarksList) }
+
+func testMarksList(t *testing.T, newMarked func(t *testing.T) *marked) {
 	m := newMarked(t)
 	hour := m.ago(time.Hour)
 	m.admit("account/1", hour, "worker 1")
@@ -20,7 +28,7 @@ func TestMarksList(t *testing.T) {
 
 	t.Run("shows the highest number first", func(t *testing.T) {
 		t.Parallel()
-		done := m.run("list")
+		done := m.run("list", "--highest")
 		require.Zero(t, done.status, done.err)
 		var words [][]string
 		for line := range strings.Lines(done.out) {
@@ -55,6 +63,16 @@ func TestMarksList(t *testing.T) {
 			require.Contains(t, done.err, limit+": must be a whole number above 0 (see fencepost marks list --help)")
 		}
 	})
+	t.Run("shows them by resource otherwise", func(t *testing.T) {
+		t.Parallel()
+		var names []string
+		for _, object := range objects(t, m.run("list", "--json").out) {
+			names = append(names, object["resource"].(string))
+		}
+		require.Equal(t, []string{"account/%", "account/1", "account/2", "order/1"}, names)
+		require.Contains(t, m.run("list", "--prefix", "account/", "--limit", "2").out, "2 of 3 marks that begin with account/\n")
+		require.Equal(t, 2, m.run("list", "--oldest", "--highest").status)
+	})
 	// hazard W7
 	t.Run("prints JSON with numbers as strings", func(t *testing.T) {
 		t.Parallel()
@@ -69,10 +87,95 @@ func TestMarksList(t *testing.T) {
 	})
 }
 
-// A holder comes from whoever may write, and may be anything that the table lets
-// in: no control characters, but what turns the text around, or cannot be seen.
-func TestMarksEscapesWhatATerminalObeys(t *testing.T) {
-	t.Parallel()
+// The marks of a large table are neither in memory at once nor sorted.
+func TestMarksListOfALargeTable(t *testing.T) { onEach(t, testMarksListOfALargeTable) }
+
+func testMarksListOfALargeTable(t *testing.T, newMarked func(t *testing.T) *marked) {
+	m := newMarked(t)
+	if m.pool != nil {
+		m.exec("INSERT INTO fence.marks SELECT 'account/' || lpad(i::text, 6, '0'), i, 'a' FROM generate_series(1, 50000) i")
+		m.exec("ANALYZE fence.marks")
+	} else {
+		m.exec("INSERT INTO fence.marks SELECT CONCAT('account/', LPAD(seq, 6, '0')), seq, 'a' FROM seq_1_to_50000")
+	}
+	for _, order := range [][]string{nil, {"--oldest"}} {
+		t.Run("prints before it has read the last one "+strings.Join(order, ""), func(t *testing.T) {
+			t.Parallel()
+			cmd, _ := command(t, m.args(append([]string{"list", "--json", "--limit", "1000000"}, order...)...)...)
+			out, err := cmd.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, cmd.Start())
+			list := bufio.NewReader(out)
+			first, err := list.ReadString('\n')
+			require.NoError(t, err)
+			require.Contains(t, first, `"account/000001"`)
+			if order == nil { // one long statement would still show this mark
+				m.exec("DELETE FROM fence.marks WHERE number > 49999")
+			}
+			rest, err := io.ReadAll(list)
+			require.NoError(t, err)
+			require.NoError(t, cmd.Wait())
+			require.GreaterOrEqual(t, strings.Count(string(rest), "\n"), 49_998)
+			if order == nil {
+				require.NotContains(t, string(rest), `"account/050000"`)
+			}
+		})
+	}
+	t.Run("ends with its reader", func(t *testing.T) {
+		t.Parallel()
+		cmd, _ := command(t, m.args("list", "--limit", "1000000")...)
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		_, err = bufio.NewReader(out).ReadString('\n')
+		require.NoError(t, err)
+		require.NoError(t, out.Close())
+		require.Error(t, cmd.Wait(), "SIGPIPE")
+	})
+	t.Run("goes along the primary key", func(t *testing.T) {
+		t.Parallel()
+		if m.pool != nil {
+			requireIndexOfPostgres(t, m)
+			return
+		}
+		file, err := os.ReadFile("internal/marks/sql/mysql/list.sql")
+		require.NoError(t, err)
+		text := string(file)[strings.Index(string(file), "SELECT"):]
+		text = strings.NewReplacer("{1}", "x'6163636f756e742f3031'", "{2}", "TRUE", "{3}", "1000").Replace(text)
+		var plan struct{ id, selects, table, kind, keys, key, length, ref, rows, extra sql.NullString }
+		m.one("EXPLAIN "+text, &plan.id, &plan.selects, &plan.table, &plan.kind, &plan.keys, &plan.key, &plan.length, &plan.ref, &plan.rows, &plan.extra)
+		require.Equal(t, "range PRIMARY", plan.kind.String+" "+plan.key.String)
+		require.NotContains(t, plan.extra.String, "filesort")
+	})
+}
+
+func requireIndexOfPostgres(t *testing.T, m *marked) {
+	t.Helper()
+	file, err := os.ReadFile("internal/marks/sql/postgres/list.sql")
+	require.NoError(t, err)
+	text := strings.ReplaceAll(string(file), `"fencepost"`, pgx.Identifier{m.schema}.Sanitize())
+	for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+		for _, next := range []bool{false, true} {
+			require.NoError(t, pgx.BeginFunc(t.Context(), m.pool, func(tx pgx.Tx) error {
+				_, err := tx.Exec(t.Context(), "SET LOCAL plan_cache_mode = "+mode)
+				require.NoError(t, err)
+				rows, _ := tx.Query(t.Context(), "EXPLAIN "+text, "account/01", next, 1000)
+				plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+				require.NoError(t, err)
+				require.Contains(t, strings.Join(plan, "\n"), "Index Scan using marks_pkey")
+				require.Contains(t, strings.Join(plan, "\n"), "Index Cond")
+				require.NotContains(t, strings.Join(plan, "\n"), "Sort")
+				return nil
+			}))
+		}
+	}
+}
+
+// A writer chooses its holder. The table refuses control characters, but not characters
+// that change the direction of the text, or that cannot be seen.
+func TestMarksEscapesControlCharacters(t *testing.T) { onEach(t, testMarksEscapesControlCharacters) }
+
+func testMarksEscapesControlCharacters(t *testing.T, newMarked func(t *testing.T) *marked) {
 	m := newMarked(t)
 	m.admit("account/\u202e42", 5, "red \u2066\U000e0041")
 	for _, args := range [][]string{{"list"}, {"list", "--json"}, {"show", "account/\u202e42"}, {"show", "--json", "account/\u202e42"}} {
@@ -87,15 +190,5 @@ func TestMarksEscapesWhatATerminalObeys(t *testing.T) {
 	done := m.run("list", "--json")
 	require.Equal(t, "red \u2066\U000e0041", objects(t, done.out)[0]["holder"], "JSON gives back what is there")
 	require.NotContains(t, m.typing("x\n", "reset", "account/\u202e42").err, "\u202e")
-	require.Equal(t, `\x1b[31m\u009b größe 42 \ufeff`, visible("\x1b[31m\u009b größe 42 \ufeff"))
-}
-
-func TestSpan(t *testing.T) {
-	t.Parallel()
-	for d, text := range map[time.Duration]string{
-		0: "0.0s", 1234 * time.Millisecond: "1.2s", time.Minute: "1m0s", 47*time.Hour + 1600*time.Millisecond: "47h0m2s",
-		48 * time.Hour: "2d", 30*24*time.Hour + time.Hour: "30d", 260 * 365 * 24 * time.Hour: "94900d",
-	} {
-		require.Equal(t, text, span(d))
-	}
+	require.Equal(t, `\x1b[31m\u009b größe 42 \ufeff`, cli.Visible("\x1b[31m\u009b größe 42 \ufeff"))
 }

@@ -11,8 +11,9 @@ import (
 const day = 24 * time.Hour
 
 // hazard G21
-func TestMarksPrune(t *testing.T) {
-	t.Parallel()
+func TestMarksPrune(t *testing.T) { onEach(t, testMarksPrune) }
+
+func testMarksPrune(t *testing.T, newMarked func(t *testing.T) *marked) {
 	m := newMarked(t)
 	old, young := m.ago(31*day), m.ago(29*day)
 	m.admit("account/old", old, "a")
@@ -20,59 +21,78 @@ func TestMarksPrune(t *testing.T) {
 
 	dry := m.run("prune", "--older-than", "720h", "--dry-run")
 	require.Zero(t, dry.status, dry.err)
-	require.Contains(t, dry.out, "1 of 2 marks would go, and the floor be ")
+	require.Contains(t, dry.out, "1 of 2 marks would be deleted, and the floor would be ")
 	require.Zero(t, m.floor())
 	object := objects(t, m.run("prune", "--older-than", "720h", "--dry-run", "--json").out)[0]
 	require.Regexp(t, "^[0-9]{15}$", object["floor"])
 	require.NotEmpty(t, object["floor_time"])
 	delete(object, "floor")
 	delete(object, "floor_time")
-	require.Equal(t, map[string]any{"dry_run": true, "marks": 2.0, "old": 1.0, "pruned": 0.0}, object)
+	require.Equal(t, map[string]any{"dry_run": true, "marks": 2.0, "old": 1.0, "pruned": 0.0, "free": 0.0}, object)
 
 	before := m.ago(30 * day)
 	done := m.run("prune", "--older-than", "720h")
 	require.Zero(t, done.status, done.err)
 	require.GreaterOrEqual(t, m.floor(), before)
 	require.LessOrEqual(t, m.floor(), m.ago(30*day))
-	require.Equal(t, fmt.Sprintf("1 of 2 marks are pruned, and the floor is %d (%s).\n", m.floor(), number(m.floor()).date()), done.out)
+	require.Equal(t, fmt.Sprintf("1 of 2 marks are deleted, and the floor is %d (%s).\n", m.floor(), date(m.floor())), done.out)
 	require.Contains(t, m.run("list").out, "1 of 1 marks")
-	_, err := m.pool.Exec(t.Context(), m.sql("SELECT fence.admit('account/old', $1, 'zombie')"), old-1)
-	require.ErrorContains(t, err, "fencepost: stale token")
+	require.ErrorContains(t, m.tryAdmit("account/old", old-1, "zombie"), "stale token")
+	require.ErrorContains(t, m.tryAdmit("account/none", before-1, "zombie"), "stale token")
 
 	floor := m.floor()
 	done = m.run("prune", "--older-than", "1440h")
 	require.Zero(t, done.status, done.err)
-	require.Contains(t, done.out, fmt.Sprintf("0 of 1 marks are pruned, and the floor is %d ", floor))
+	require.Contains(t, done.out, fmt.Sprintf("0 of 1 marks are deleted, and the floor is %d ", floor))
 	require.Equal(t, floor, m.floor())
 }
 
-func TestMarksPruneTakesMoreThanABatch(t *testing.T) {
+func TestMarksPruneForgetsFreeLeases(t *testing.T) {
 	t.Parallel()
 	m := newMarked(t)
-	_, err := m.pool.Exec(t.Context(), m.sql("INSERT INTO fence.marks SELECT 'account/' || i, i, 'a' FROM generate_series(1, 2500) i"))
-	require.NoError(t, err)
-	tx, err := m.pool.Begin(t.Context())
-	require.NoError(t, err)
-	defer tx.Rollback(t.Context())
-	_, err = tx.Exec(t.Context(), m.sql("SELECT fence.admit('account/7', 7, 'a')"))
-	require.NoError(t, err)
+	old := m.ago(31 * day)
+	m.admit("account/old", old, "a")
+	m.exec("INSERT INTO fence.leases SELECT 'job/' || i, $1, '', '-infinity' FROM generate_series(1, 2500) i", old)
+	require.Contains(t, m.run("prune", "--older-than", "720h", "--dry-run").out, "1 of 1 marks would be deleted")
+	done := m.run("prune", "--older-than", "720h")
+	require.Zero(t, done.status, done.err)
+	require.Equal(t, fmt.Sprintf("1 of 1 marks are deleted, and the floor is %d (%s).\n2500 records of free leases are deleted.\n",
+		m.floor(), date(m.floor())), done.out)
+}
+
+func TestMarksPruneTakesMoreThanABatch(t *testing.T) { onEach(t, testMarksPruneTakesMoreThanABatch) }
+
+func testMarksPruneTakesMoreThanABatch(t *testing.T, newMarked func(t *testing.T) *marked) {
+	m := newMarked(t)
+	if m.pool != nil {
+		m.exec("INSERT INTO fence.marks SELECT 'account/' || i, i, 'a' FROM generate_series(1, 2500) i")
+	} else {
+		m.exec("INSERT INTO fence.marks SELECT CONCAT('account/', seq), seq, 'a' FROM seq_1_to_2500")
+	}
+	writer := m.write("account/7")
+	require.Contains(t, m.run("prune", "--older-than", "720h", "--dry-run").out, "2500 of 2500 marks would be deleted")
 
 	done := m.run("prune", "--older-than", "720h")
 	require.Zero(t, done.status, done.err)
-	require.Contains(t, done.out, "2499 of 2500 marks are pruned")
-	require.Contains(t, done.out, "1 that are as old stay: their resources were busy, or their leases live.\n")
+	require.Contains(t, done.out, "2499 of 2500 marks are deleted")
+	require.Contains(t, done.out, "1 old marks are kept: their resources were busy, or their leases are valid.\n")
+	n, _ := m.mark("account/7")
+	require.EqualValues(t, 7, n)
 	object := objects(t, m.run("prune", "--older-than", "720h", "--json").out)[0]
 	require.Equal(t, []any{false, 1.0, 1.0, 0.0}, []any{object["dry_run"], object["marks"], object["old"], object["pruned"]})
 	require.Equal(t, fmt.Sprint(m.floor()), object["floor"])
+	require.NoError(t, writer.Commit())
+	require.Contains(t, m.run("prune", "--older-than", "720h").out, "1 of 1 marks are deleted")
 }
 
-func TestMarksPruneRefusesWhatIsYoung(t *testing.T) {
-	t.Parallel()
+func TestMarksPruneRefusesAShortAge(t *testing.T) { onEach(t, testMarksPruneRefusesAShortAge) }
+
+func testMarksPruneRefusesAShortAge(t *testing.T, newMarked func(t *testing.T) *marked) {
 	m := newMarked(t)
 	m.admit("account/42", m.ago(2*time.Hour), "a")
 	for _, c := range [][]string{
 		{"1h", "older-than: 1h0m0s: a lease that is older, and has not claimed or written yet, would be refused; less than 24h needs --dangerously-young"},
-		{"23h59m59s", "--dangerously-young"}, {"0s", "must be above 0"}, {"-720h", "must be above 0"},
+		{"23h59m59s", "--dangerously-young"}, {"0s", "must be above 0"}, {"-720h", "a duration cannot be negative"},
 	} {
 		done := m.run("prune", "--older-than="+c[0])
 		require.Equal(t, 2, done.status)
@@ -83,5 +103,5 @@ func TestMarksPruneRefusesWhatIsYoung(t *testing.T) {
 	require.Zero(t, m.run("prune", "--older-than", "24h").status)
 	done := m.run("prune", "--older-than", "1h", "--dangerously-young")
 	require.Zero(t, done.status, done.err)
-	require.Contains(t, done.out, "1 of 1 marks are pruned")
+	require.Contains(t, done.out, "1 of 1 marks are deleted")
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestMarksReset(t *testing.T) {
-	t.Parallel()
-	t.Run("lowers a poisoned mark to the clock, where the resource is typed", func(t *testing.T) {
+func TestMarksReset(t *testing.T) { onEach(t, testMarksReset) }
+
+func testMarksReset(t *testing.T, newMarked func(t *testing.T) *marked) {
+	t.Run("lowers the mark of a forged token to the clock after the resource is typed", func(t *testing.T) {
 		t.Parallel()
 		m := newMarked(t)
 		m.admit("account/42", poison, "forged")
@@ -25,8 +26,8 @@ func TestMarksReset(t *testing.T) {
 		require.LessOrEqual(t, n, m.ago(0))
 		require.Regexp(t, "^reset/.+/.+", holder)
 		require.Contains(t, done.out, "The mark of account/42 is 999999999999999 (2286-11-20 17:46:39.99 UTC, ")
-		require.Contains(t, done.out, fmt.Sprintf("It is %d (%s) now.", n, number(n).date()))
-		require.Equal(t, "Type the resource to lower it: ", done.err)
+		require.Contains(t, done.out, fmt.Sprintf("It is %d (%s) now.", n, date(n)))
+		require.Equal(t, "Type the resource to lower its mark: ", done.err)
 	})
 	t.Run("takes the resource as a flag", func(t *testing.T) {
 		t.Parallel()
@@ -51,7 +52,7 @@ func TestMarksReset(t *testing.T) {
 		t.Parallel()
 		m := newMarked(t)
 		m.admit("account/42", poison, "forged")
-		require.Contains(t, m.typing("", "reset", "account/42").err, "Type the resource to lower it: \nfencepost: ")
+		require.Contains(t, m.typing("", "reset", "account/42").err, "Type the resource to lower its mark: \nfencepost: ")
 		for _, answer := range []string{"", "\n", "y\n", "yes\n", "account/4", "account/42 \n", " account/42\n", "Account/42\n", "account/421\n"} {
 			done := m.typing(answer, "reset", "account/42")
 			require.Equal(t, 2, done.status, "%q", answer)
@@ -68,7 +69,7 @@ func TestMarksReset(t *testing.T) {
 		m.admit("account/42", 50, "a")
 		done := m.run("reset", "account/42", "--confirm", "account/42")
 		require.Equal(t, 2, done.status)
-		require.Contains(t, done.err, "the mark of account/42 is not above the clock: it is not poisoned; --number resets it all the same")
+		require.Contains(t, done.err, "the mark of account/42 is not above the server's clock, so issuers reach it: --number=N resets it all the same")
 		done = m.run("reset", "account/43", "--confirm", "account/43")
 		require.Equal(t, 2, done.status)
 		require.Contains(t, done.err, "account/43 has no mark: nothing to reset")
@@ -83,8 +84,7 @@ func TestMarksReset(t *testing.T) {
 		require.Equal(t, 2, done.status)
 		require.NotContains(t, done.err, "ERROR")
 		require.Regexp(t, `marks: number 999999999999999 is 2286-11-20 17:46:39.99 UTC, \d+d ahead, more than a day: every token up to it would be refused`, done.err)
-		_, err := m.pool.Exec(t.Context(), m.sql("SELECT fence.prune(45)"))
-		require.NoError(t, err)
+		m.raiseFloor(45)
 		for args, text := range map[string]string{
 			"--number 44": "marks: number 44 is below the floor, 45", "--number 0": "0: must be a whole number above 0", "--number -1": "-1: must be a whole number above 0",
 			"--wait 0s": "wait: 0s: must be at least 1ms",
@@ -97,6 +97,31 @@ func TestMarksReset(t *testing.T) {
 		require.Equal(t, 2, m.run("reset", "account/42", "--confirm", "account/42", "--number", fmt.Sprint(poison)).status)
 		n, _ := m.mark("account/42")
 		require.Equal(t, int64(50), n)
+	})
+	t.Run("waits for the writers that are admitted", func(t *testing.T) {
+		t.Parallel()
+		m := newMarked(t)
+		m.admit("account/42", poison, "forged")
+		writer := m.write("account/42")
+		cmd, _ := command(t, m.args("reset", "account/42", "--confirm", "account/42", "--wait", "2m")...)
+		require.NoError(t, cmd.Start())
+		time.Sleep(50 * time.Millisecond) // it may not wait yet: then it finds the mark unlocked
+		n, _ := m.mark("account/42")
+		require.Equal(t, int64(poison), n)
+		require.NoError(t, writer.Commit())
+		require.NoError(t, cmd.Wait())
+		n, _ = m.mark("account/42")
+		require.Less(t, n, int64(poison))
+	})
+	t.Run("the next holder is admitted, and older ones are not", func(t *testing.T) {
+		t.Parallel()
+		m := newMarked(t)
+		old := m.ago(time.Minute)
+		m.admit("account/42", poison, "forged")
+		require.Error(t, m.tryAdmit("account/42", m.ago(0), "next"))
+		require.Zero(t, m.run("reset", "account/42", "--confirm", "account/42").status)
+		require.ErrorContains(t, m.tryAdmit("account/42", old, "zombie"), "stale token")
+		require.NoError(t, m.tryAdmit("account/42", m.ago(0), "next"))
 	})
 	t.Run("prints JSON", func(t *testing.T) {
 		t.Parallel()
@@ -115,18 +140,16 @@ func TestMarksReset(t *testing.T) {
 		t.Parallel()
 		m := newMarked(t)
 		m.admit("account/42", poison, "forged")
-		tx, err := m.pool.Begin(t.Context())
-		require.NoError(t, err)
-		defer tx.Rollback(t.Context())
-		_, err = tx.Exec(t.Context(), m.sql("SELECT fence.admit('account/42', $1, 'forged')"), int64(poison))
-		require.NoError(t, err)
+		m.write("account/42")
 		done := m.run("reset", "account/42", "--confirm", "account/42", "--wait", "20ms")
 		require.Equal(t, 2, done.status)
-		require.Contains(t, done.err, "somebody is still admitted for account/42, see fencepost marks show")
+		require.Contains(t, done.err, "a writer is still admitted for account/42, see ")
+		n, _ := m.mark("account/42")
+		require.Equal(t, int64(poison), n)
 	})
 }
 
-func TestMarksResetIsInterruptedWhileSomebodyTypes(t *testing.T) {
+func TestMarksResetIsInterruptedAtThePrompt(t *testing.T) {
 	t.Parallel()
 	m := newMarked(t)
 	m.admit("account/42", poison, "forged")
@@ -137,7 +160,7 @@ func TestMarksResetIsInterruptedWhileSomebodyTypes(t *testing.T) {
 	screen, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	prompt := make([]byte, len("Type the resource to lower it: "))
+	prompt := make([]byte, len("Type the resource to lower its mark: "))
 	_, err = io.ReadFull(screen, prompt)
 	require.NoError(t, err)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
@@ -145,7 +168,7 @@ func TestMarksResetIsInterruptedWhileSomebodyTypes(t *testing.T) {
 	go func() { defer close(ended); _ = cmd.Wait() }()
 	select {
 	case <-ended:
-	case <-time.After(time.Minute):
+	case <-time.After(eventually):
 		require.NoError(t, cmd.Process.Kill())
 		require.Fail(t, "it waits for the keyboard")
 	}

@@ -12,12 +12,13 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/sqlguard/rowguard"
 	"github.com/fencepost/fencepost/token"
 )
 
-// A row that carries its own mark is poisoned beside the marks table, and a
-// reset of that one leaves it so. What reset prints then, and its --help, frees
-// the row.
+// A forged number raises both the marks table and the mark that the row carries. A reset
+// of the marks table leaves the row's mark unchanged. The statement that reset prints
+// then, and that its --help shows, resets the row.
 func TestMarksResetNamesTheRowsThatStayPoisoned(t *testing.T) {
 	t.Parallel()
 	m := newMarked(t)
@@ -30,11 +31,11 @@ func TestMarksResetNamesTheRowsThatStayPoisoned(t *testing.T) {
 	exec("SELECT fence.add_mark_columns('" + m.schema + ".accounts')")
 	exec("INSERT INTO fence.accounts VALUES (42, 100)")
 	exec("SELECT fence.protect('" + m.schema + ".accounts', $$'account/' || id$$)")
-	accounts := &sqlguard.Table{Guard: &sqlguard.Guard{DB: m.pool, Schema: m.schema}, Name: pgx.Identifier{m.schema, "accounts"},
+	accounts := &rowguard.Table{Guard: &sqlguard.Guard{DB: m.pool, Schema: m.schema}, Name: pgx.Identifier{m.schema, "accounts"},
 		Prefix: "account/", Protected: true}
 	update := func(number int64, holder string) error {
 		ctx := token.NewContext(t.Context(), token.Token{Resource: "account/42", Number: number, Holder: holder})
-		return accounts.Update(ctx, 42, sqlguard.Set{{"balance", 70}})
+		return accounts.Update(ctx, 42, rowguard.Set{"balance": 70})
 	}
 	require.NoError(t, update(poison, "forged"))
 	old := m.ago(time.Minute)
@@ -51,5 +52,5 @@ func TestMarksResetNamesTheRowsThatStayPoisoned(t *testing.T) {
 	require.ErrorIs(t, update(old, "zombie"), guard.ErrStale)
 	require.NoError(t, update(m.ago(0), "next"))
 	help := strings.Join(strings.Fields(execute(t, "marks", "reset", "--help").out), " ")
-	require.Contains(t, help, "UPDATE … SET last_token = fencepost.number_at(now()), last_holder = 'reset', behind fencepost.bypass")
+	require.Contains(t, help, "UPDATE … SET last_token = fencepost.number_at(now()), last_holder = 'reset', after fencepost.bypass")
 }

@@ -1,68 +1,160 @@
 package main
 
 import (
+	"database/sql"
 	"encoding/json"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	_ "github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/sqlguard/stdsql"
+	"github.com/fencepost/fencepost/token"
 )
 
+// poison is the number of a forged token.
 const poison = 999_999_999_999_999
 
-// marked is a migrated schema for fencepost marks. Its statements say "fence."
-// for the schema.
+// unit is the unit of token numbers.
+const unit = 10 * time.Microsecond
+
+// date is the time of a number, as the command prints it.
+func date(n int64) string {
+	return time.UnixMicro(n * unit.Microseconds()).UTC().Format("2006-01-02 15:04:05.00 MST")
+}
+
+// marked is a database with marks, for fencepost marks.
 type marked struct {
 	*testing.T
-	pool   *pgxpool.Pool
+	*sql.DB
+	flags []string // of the database
+
+	pool   *pgxpool.Pool // nil on MySQL
 	schema string
 }
 
 func newMarked(t *testing.T) *marked {
 	t.Helper()
 	pool, schema := testenv.Postgres(t)
-	return &marked{t, pool, schema}
+	db := stdlib.OpenDBFromPool(pool)
+	t.Cleanup(func() { db.Close() })
+	return &marked{t, db, []string{"--postgres", testenv.PostgresURL(t), "--schema", schema}, pool, schema}
 }
 
+func newMarkedMySQL(t *testing.T) *marked {
+	t.Helper()
+	dsn := testenv.MariaDB(t)
+	require.Zero(t, execute(t, "migrate", "up", "--mysql", dsn).status)
+	db, err := sql.Open("mysql", dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { db.Close() })
+	return &marked{T: t, DB: db, flags: []string{"--mysql", dsn}}
+}
+
+// onEach runs a test on databases of each kind. The test gets a maker of them.
+func onEach(t *testing.T, test func(t *testing.T, newMarked func(t *testing.T) *marked)) {
+	t.Parallel()
+	for name, make := range map[string]func(t *testing.T) *marked{"PostgreSQL": newMarked, "MySQL": newMarkedMySQL} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, make)
+		})
+	}
+}
+
+// sql puts the names of the database in place of those that begin with "fence.".
 func (m *marked) sql(text string) string {
+	if m.pool == nil {
+		return strings.ReplaceAll(text, "fence.", "fencepost_")
+	}
 	return strings.ReplaceAll(text, "fence.", pgx.Identifier{m.schema}.Sanitize()+".")
+}
+
+func (m *marked) exec(text string, args ...any) {
+	m.Helper()
+	_, err := m.ExecContext(m.Context(), m.sql(text), args...)
+	require.NoError(m, err, text)
 }
 
 func (m *marked) admit(resource string, number int64, holder string) {
 	m.Helper()
-	_, err := m.pool.Exec(m.Context(), m.sql("SELECT fence.admit($1, $2, $3)"), resource, number, holder)
+	require.NoError(m, m.tryAdmit(resource, number, holder))
+}
+
+func (m *marked) tryAdmit(resource string, number int64, holder string) error {
+	m.Helper()
+	if m.pool == nil {
+		g := stdsql.Guard{DB: m.DB, Dialect: stdsql.MySQL}
+		return g.Admit(m.Context(), token.Token{Resource: resource, Number: number, Holder: holder})
+	}
+	_, err := m.ExecContext(m.Context(), m.sql("SELECT fence.admit($1, $2, $3)"), resource, number, holder)
+	return err
+}
+
+// write begins a transaction that is admitted for the resource, under its mark as it is.
+func (m *marked) write(resource string) *sql.Tx {
+	m.Helper()
+	n, holder := m.mark(resource)
+	tx, err := m.BeginTx(m.Context(), nil)
 	require.NoError(m, err)
+	m.Cleanup(func() { _ = tx.Rollback() })
+	text := fmt.Sprintf("SELECT fence.admit('%s', %d, '%s')", resource, n, holder)
+	if m.pool == nil {
+		text = fmt.Sprintf("SELECT number FROM fencepost_marks WHERE resource = '%s' LOCK IN SHARE MODE", resource)
+	}
+	rows, err := tx.QueryContext(m.Context(), m.sql(text))
+	require.NoError(m, err)
+	for rows.Next() { // a statement is over with its last row
+	}
+	require.NoError(m, rows.Err())
+	require.NoError(m, rows.Close())
+	return tx
+}
+
+// raiseFloor is the floor of a prune.
+func (m *marked) raiseFloor(number int64) {
+	m.exec(fmt.Sprintf("UPDATE fence.floor SET number = %d", number))
+}
+
+func (m *marked) one(text string, into ...any) {
+	m.Helper()
+	require.NoError(m, m.QueryRowContext(m.Context(), m.sql(text)).Scan(into...))
 }
 
 // ago is the number of a time before the server's clock.
 func (m *marked) ago(d time.Duration) (n int64) {
 	m.Helper()
-	row := m.pool.QueryRow(m.Context(), m.sql("SELECT fence.number_at(clock_timestamp()) - $1::bigint"), int64(d/unit))
-	require.NoError(m, row.Scan(&n))
+	clock := "fence.number_at(clock_timestamp())"
+	if m.pool == nil {
+		clock = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 10"
+	}
+	m.one(fmt.Sprintf("SELECT %s - %d", clock, d/unit), &n)
 	return n
 }
 
 func (m *marked) mark(resource string) (n int64, holder string) {
 	m.Helper()
-	row := m.pool.QueryRow(m.Context(), m.sql("SELECT number, holder FROM fence.marks WHERE resource = $1"), resource)
-	require.NoError(m, row.Scan(&n, &holder))
+	m.one("SELECT number, holder FROM fence.marks WHERE resource = '"+resource+"'", &n, &holder)
 	return n, holder
 }
 
 func (m *marked) floor() (n int64) {
 	m.Helper()
-	require.NoError(m, m.pool.QueryRow(m.Context(), m.sql("SELECT number FROM fence.floor")).Scan(&n))
+	m.one("SELECT number FROM fence.floor", &n)
 	return n
 }
 
-// args are those of a command of fencepost marks for this schema.
+// args returns the arguments of a fencepost marks command for this database.
 func (m *marked) args(args ...string) []string {
-	return append([]string{"marks", "--postgres", testenv.PostgresURL(m), "--schema", m.schema}, args...)
+	return append(append([]string{"marks"}, m.flags...), args...)
 }
 
 func (m *marked) run(args ...string) finished {
@@ -86,31 +178,59 @@ func objects(t *testing.T, text string) (list []map[string]any) {
 	return list
 }
 
-func TestMarksSaysWhatIsMissing(t *testing.T) {
+func TestMarksReportsMissingFlagsAndServers(t *testing.T) {
 	t.Parallel()
-	url := testenv.PostgresURL(t)
+	url, dsn := testenv.PostgresURL(t), testenv.MariaDB(t)
 	for name, c := range map[string]struct {
 		args string
 		text string
 	}{
-		"the URL":      {"marks list", "marks: no URL: give --postgres=URL, or set FENCEPOST_POSTGRES_URL"},
-		"a command":    {"marks", `expected one of "list", "show", "prune", "reset" (see fencepost marks --help)`},
-		"a server":     {"marks list --postgres postgres://u:sekret@127.0.0.1:1/db", "postgres cannot be used"},
-		"a right URL":  {"marks list --postgres postgres://u:sek%ret@127.0.0.1/db", "postgres: neither"},
-		"migrations":   {"marks list --schema fence_nowhere --postgres " + url, `marks: schema "fence_nowhere" lacks what the migrations make: run fencepost migrate up: ERROR: `},
-		"a resource":   {"marks show --postgres " + url, `expected "<resource>" (see fencepost marks show --help)`},
-		"an age":       {"marks prune --postgres " + url, "missing flags: --older-than=DURATION (see fencepost marks prune --help)"},
-		"one of these": {"marks --postgres " + url, `expected one of "list", "show", "prune", "reset"`},
+		"the database":     {"marks list", "marks: no database: give --postgres=URL or --mysql=DSN, or set FENCEPOST_POSTGRES_URL or FENCEPOST_MYSQL_DSN"},
+		"one database":     {"marks list --postgres postgres://h/db --mysql u@tcp(h)/db", "marks: two databases: give --postgres=URL or --mysql=DSN, and "},
+		"a server":         {"marks list --postgres postgres://u:sekret@127.0.0.1:1/db", "postgres cannot be used"},
+		"a MySQL server":   {"marks list --mysql u:sekret@tcp(127.0.0.1:1)/db", "mysql at 127.0.0.1:1, database db cannot be used: "},
+		"a right URL":      {"marks list --postgres postgres://u:sek%ret@127.0.0.1/db", "postgres: neither"},
+		"a right DSN":      {"marks list --mysql u:sekret@127.0.0.1/db", "mysql: not a DSN that can be read, as user@tcp(host:3306)/database"},
+		"a database name":  {"marks list --mysql u:sekret@tcp(127.0.0.1)/", "mysql: the DSN names no database"},
+		"no schema":        {"marks list --schema x --mysql u:sekret@tcp(127.0.0.1)/db", "--schema is for PostgreSQL"},
+		"migrations":       {"marks list --schema fence_nowhere --postgres " + url, `marks: schema "fence_nowhere" lacks what the migrations make: run fencepost migrate up: ERROR: `},
+		"MySQL migrations": {"marks list --mysql " + dsn, "marks: the database lacks what the migrations make: run fencepost migrate up --mysql: Error 1146"},
+		"a resource":       {"marks show --postgres " + url, `expected "<resource>" (see fencepost marks show --help)`},
+		"an age":           {"marks prune --postgres " + url, "missing flags: --older-than=DURATION (see fencepost marks prune --help)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			done := execute(t, strings.Fields(c.args)...)
-			require.Equal(t, 2, done.status)
-			require.Empty(t, done.out)
-			require.Equal(t, 1, strings.Count(done.err, "\n"), "one line: %s", done.err)
-			require.Contains(t, done.err, c.text)
+			requireFailed(t, done, 2, c.text)
 			require.LessOrEqual(t, strings.Count(done.err, "ERROR: "), 1, done.err)
 			require.NotContains(t, done.err, "sek")
 		})
 	}
+}
+
+// A flag is nearer than a variable of the environment.
+func TestAFlagOverridesTheVariableOfTheOtherDatabase(t *testing.T) {
+	for _, name := range []string{"FENCEPOST_POSTGRES_URL", "FENCEPOST_MYSQL_DSN", "FENCEPOST_SCHEMA"} {
+		t.Setenv(name, "")
+	}
+	run := func(args ...string) string {
+		return execute(t, append([]string{"marks", "list"}, args...)...).err
+	}
+	const postgres, mysql = "postgres://127.0.0.1:1/variable", "u@tcp(127.0.0.1:1)/variable"
+	t.Setenv("FENCEPOST_SCHEMA", "variable")
+	t.Setenv("FENCEPOST_POSTGRES_URL", postgres)
+	require.Contains(t, run(), "postgres cannot be used")
+	require.Contains(t, run("--mysql", "u@tcp(127.0.0.1:1)/flag"), "mysql at 127.0.0.1:1, database flag cannot be used")
+	t.Setenv("FENCEPOST_MYSQL_DSN", mysql)
+	require.Contains(t, run(), "marks: two databases: ")
+	require.Contains(t, run("--postgres", "postgres://127.0.0.1:1/flag"), "postgres cannot be used")
+	require.Contains(t, run("--mysql", "u@tcp(127.0.0.1:1)/flag"), "database flag cannot be used")
+	t.Setenv("FENCEPOST_POSTGRES_URL", "")
+	require.Contains(t, run(), "database variable cannot be used")
+	require.NoError(t, os.Unsetenv("FENCEPOST_POSTGRES_URL"))
+	require.Contains(t, run("--postgres="), "postgres: the URL is empty", "as from an unset variable of a shell")
+	t.Setenv("FENCEPOST_POSTGRES_URL", postgres)
+	require.Contains(t, run("--postgres="), "postgres: the URL is empty")
+	require.NoError(t, os.Unsetenv("FENCEPOST_MYSQL_DSN"))
+	require.Contains(t, run("--mysql="), "mysql: the DSN is empty")
 }

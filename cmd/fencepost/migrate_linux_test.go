@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 )
 
-// Whoever waits for another one's migration can be interrupted, and leaves no
+// A process that waits for another one's migration can be interrupted, and leaves no
 // lock and no half of a migration.
 func TestMigrateIsInterrupted(t *testing.T) {
 	t.Parallel()
@@ -35,7 +35,7 @@ func TestMigrateIsInterrupted(t *testing.T) {
 		err := db.QueryRowContext(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() "+
 			"AND application_name = 'fencepost migrate' AND wait_event_type = 'Lock')").Scan(&waits)
 		return err == nil && waits
-	}, time.Minute, 5*time.Millisecond)
+	}, eventually, 5*time.Millisecond)
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	require.Error(t, cmd.Wait())
 	require.Equal(t, 130, cmd.ProcessState.ExitCode(), errs.String())

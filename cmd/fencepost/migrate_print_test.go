@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/migrations"
 )
 
@@ -20,18 +20,22 @@ func TestMigratePrint(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, finished{out: script}, without(execute(t, "migrate", "print", "--dialect", dialect)))
 	}
-	script, err := migrations.Set{Schema: "of mine"}.SQL()
+	script, err := migrations.Set{Dialect: migrations.MySQL}.SQL()
+	require.NoError(t, err)
+	require.Equal(t, finished{out: script}, without(execute(t, "migrate", "print", "--mysql", "u@tcp(nowhere)/db")))
+	script, err = migrations.Set{Schema: "of mine"}.SQL()
 	require.NoError(t, err)
 	require.Equal(t, finished{out: script}, without(execute(t, "migrate", "print", "--schema", "of mine")))
 	require.Equal(t, finished{out: script}, without(execute(t, "migrate", "print", "--schema", "of mine", "--postgres", "postgres://nowhere")))
 	require.Equal(t, 2, execute(t, "migrate", "print", "--dialect", "sqlite", "--schema", "x").status)
 
-	// What it made is for check alone.
+	// If the printed script has created the schema, up and down refuse it, and only check
+	// accepts it.
 	server := testenv.Database(t)
 	db, err := sql.Open("pgx", server)
 	require.NoError(t, err)
 	defer db.Close()
-	script, err = migrations.SQL()
+	script, err = migrations.Set{}.SQL()
 	require.NoError(t, err)
 	_, err = db.ExecContext(t.Context(), script)
 	require.NoError(t, err)
@@ -43,8 +47,8 @@ func TestMigratePrint(t *testing.T) {
 	}
 	done := execute(t, "migrate", "status", "--postgres", server)
 	require.Empty(t, done.err)
-	require.Equal(t, `wrong: the tables of schema "fencepost" are not those of migrate up: there is no table fencepost_migrations, `+
-		"and version() says 16: keep to the tool that made them, and to migrate check\n", done.out)
+	require.Equal(t, `wrong: migrate up has not made the tables of schema "fencepost": there is no table fencepost_migrations, `+
+		"and version() is 8: apply new versions with the tool that made them, and use migrate check\n", done.out)
 }
 
 func without(done finished) finished {

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 )
 
 // server is a database of a test's own, with roles that have its prefix.
@@ -54,7 +54,7 @@ func (s *server) exec(on, text string) {
 	require.NoError(s, err, text)
 }
 
-// The page's blocks from top to bottom, with the roles that it says are there.
+// The blocks of the page run from top to bottom, with the roles that the page assumes.
 func TestTheRightsThatThePagePrints(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/migrations.md")

@@ -3,6 +3,8 @@ package main
 import (
 	"database/sql"
 	"encoding/json"
+	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -11,19 +13,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/migrations"
 )
 
-// files are those of package migrations, in their order.
-func files(t *testing.T) []string {
+// files are those of package migrations for PostgreSQL, in their order.
+func files(t *testing.T) []string { return filesOf(t, migrations.Set{}) }
+
+func filesOf(t *testing.T, of migrations.Set) []string {
 	t.Helper()
-	entries, err := migrations.FS.ReadDir("postgres")
+	set, err := of.FS()
 	require.NoError(t, err)
-	var names []string
-	for _, entry := range entries {
-		names = append(names, entry.Name())
-	}
+	names, err := fs.Glob(set, "*.sql")
+	require.NoError(t, err)
 	return names
 }
 
@@ -41,53 +43,120 @@ func each(names []string, before, after string) string {
 	return lines.String()
 }
 
-func TestMigrate(t *testing.T) {
+// migrated is an empty database for fencepost migrate, and its texts.
+type migrated struct {
+	flags  []string
+	name   string // the name that down prompts for
+	place  string // the schema or database in messages
+	absent string // what check finds before up
+	names  []string
+	open   func(t *testing.T) *sql.DB
+	fault  [3]string // a statement, what check finds after it, and a statement that repairs it
+}
+
+func newMigrated(t *testing.T, dialect migrations.Dialect) migrated {
+	t.Helper()
+	const apply = ": apply the migrations, with fencepost migrate up"
+	m := migrated{names: filesOf(t, migrations.Set{Dialect: dialect})}
+	driver, source := "pgx", ""
+	if dialect == migrations.MySQL {
+		driver, source = "mysql", testenv.MariaDB(t)
+		m.flags = []string{"--mysql", source}
+		m.name = source[strings.LastIndex(source, "/")+1:]
+		m.place = "database `" + m.name + "`"
+		m.absent = "the database is at version 0, and this program needs 1" + apply + " or whatever applied the others"
+		m.fault = [3]string{"ALTER TABLE fencepost_floor ENGINE = MyISAM",
+			"table fencepost_floor has no transactions, so stale tokens are admitted: ALTER TABLE fencepost_floor ENGINE = InnoDB",
+			"ALTER TABLE fencepost_floor ENGINE = InnoDB"}
+	} else {
+		source = testenv.Database(t)
+		m.flags = []string{"--postgres", source}
+		m.name, m.place = "fencepost", `schema "fencepost"`
+		m.absent = `schema "fencepost" is not there` + apply
+		m.fault = [3]string{"ALTER SEQUENCE fencepost.numbers CACHE 20",
+			"sequence fencepost.numbers has CACHE 20, so each session draws from a block of its own, and numbers fall: ALTER SEQUENCE fencepost.numbers CACHE 1",
+			"ALTER SEQUENCE fencepost.numbers CACHE 1"}
+	}
+	m.open = func(t *testing.T) *sql.DB {
+		db, err := sql.Open(driver, source)
+		require.NoError(t, err)
+		t.Cleanup(func() { db.Close() })
+		return db
+	}
+	return m
+}
+
+// onEachDialect runs a test on an empty database of each kind.
+func onEachDialect(t *testing.T, test func(t *testing.T, m migrated)) {
 	t.Parallel()
-	server, names := testenv.Database(t), files(t)
+	for _, dialect := range []migrations.Dialect{migrations.Postgres, migrations.MySQL} {
+		t.Run(dialect.String(), func(t *testing.T) {
+			t.Parallel()
+			test(t, newMigrated(t, dialect))
+		})
+	}
+}
+
+func TestMigrate(t *testing.T) { onEachDialect(t, testMigrate) }
+
+func testMigrate(t *testing.T, m migrated) {
 	run := func(status int, out string, args ...string) {
 		t.Helper()
-		done := execute(t, append([]string{"migrate"}, append(args, "--postgres", server)...)...)
+		done := execute(t, append(append([]string{"migrate"}, args...), m.flags...)...)
 		require.Equal(t, status, done.status, done.err)
 		require.Equal(t, out, done.out)
 	}
-	missing := each(names, "missing              ", "")
-	absent := "wrong: schema \"fencepost\" is not there: apply the migrations, with fencepost migrate up\n"
+	missing, version := each(m.names, "missing              ", ""), len(m.names)
+	absent := "wrong: " + m.absent + "\n"
 	run(1, missing+absent, "status")
 	run(1, absent, "check")
-	run(0, "nothing to remove: no migration was applied in schema \"fencepost\"\n", "down", "--confirm", "fencepost")
-	run(0, each(names, "", " is there"), "up")
-	run(0, "nothing to do, at version 16\n", "up")
+	run(0, "nothing to remove: no migration was applied in "+m.place+"\n", "down", "--confirm", m.name)
+	run(0, each(m.names, "applied  ", ""), "up")
+	run(0, fmt.Sprintf("nothing to do, at version %d\n", version), "up")
 	run(0, "", "up", "--json")
 	run(0, "", "check")
 
-	done := execute(t, "migrate", "status", "--postgres", server)
+	done := execute(t, append([]string{"migrate", "status"}, m.flags...)...)
 	require.Zero(t, done.status, done.err)
 	for i, line := range strings.Split(strings.TrimSpace(done.out), "\n") {
 		at, err := time.Parse(time.DateTime, line[:19])
 		require.NoError(t, err)
 		require.WithinDuration(t, time.Now(), at, time.Hour)
-		require.Equal(t, "  "+names[i], line[19:])
+		require.Equal(t, "  "+m.names[i], line[19:])
 	}
 
-	db, err := sql.Open("pgx", server)
+	db := m.open(t)
+	_, err := db.ExecContext(t.Context(), m.fault[0])
 	require.NoError(t, err)
-	defer db.Close()
-	_, err = db.ExecContext(t.Context(), "ALTER SEQUENCE fencepost.numbers CACHE 20")
+	run(1, "wrong: "+m.fault[1]+"\n", "check")
+	run(1, `{"finding":"`+m.fault[1]+`"}`+"\n", "check", "--json")
+	_, err = db.ExecContext(t.Context(), m.fault[2])
 	require.NoError(t, err)
-	cache := "sequence fencepost.numbers has CACHE 20, so each session draws from a block of its own, and numbers fall: ALTER SEQUENCE fencepost.numbers CACHE 1"
-	run(1, "wrong: "+cache+"\n", "check")
-	run(1, `{"finding":"`+cache+`"}`+"\n", "check", "--json")
+	run(0, "", "check")
 
-	run(0, each(reversed(names), "", " is gone"), "down", "--confirm", "fencepost")
-	run(1, missing+"wrong: schema \"fencepost\" is at version 0, and this program needs 16: apply the migrations, with fencepost migrate up or whatever applied the others\n", "status")
+	run(0, each(reversed(m.names), "removed  ", ""), "down", "--confirm", m.name)
+	run(1, missing+fmt.Sprintf("wrong: %s is at version 0, and this program needs %d: apply the migrations, with fencepost migrate up or whatever applied the others\n",
+		map[bool]string{true: m.place, false: "the database"}[m.name == "fencepost"], version), "status")
 }
 
-func TestMigrateAsJSON(t *testing.T) {
-	t.Parallel()
-	server, names := testenv.Database(t), files(t)
+// migration is the documented form of a line of JSON.
+type migration struct {
+	Version   int64      `json:"version"`
+	File      string     `json:"file"`
+	AppliedAt *time.Time `json:"applied_at"`
+}
+
+func TestMigrateAsJSON(t *testing.T) { onEachDialect(t, testMigrateAsJSON) }
+
+func testMigrateAsJSON(t *testing.T, m migrated) {
+	names, name := m.names, m.name
+	if m.flags[0] == "--postgres" {
+		name = "of mine"
+		m.flags = append(m.flags, "--schema", name)
+	}
 	lines := func(args ...string) (lines []migration) {
 		t.Helper()
-		done := execute(t, append([]string{"migrate"}, append(args, "--json", "--schema", "of mine", "--postgres", server)...)...)
+		done := execute(t, append(append([]string{"migrate"}, append(args, "--json")...), m.flags...)...)
 		require.Zero(t, done.status, done.err)
 		for i, text := range strings.Split(strings.TrimSpace(done.out), "\n") {
 			var line migration
@@ -110,13 +179,34 @@ func TestMigrateAsJSON(t *testing.T) {
 			require.WithinDuration(t, time.Now(), *line.AppliedAt, time.Hour)
 		}
 	}
-	for _, line := range lines("down", "--confirm", "of mine") {
+	for _, line := range lines("down", "--confirm", name) {
 		require.Nil(t, line.AppliedAt)
 	}
 }
 
-func TestMigrateTellsNoPassword(t *testing.T) {
+func TestMigrateNeedsOneDatabase(t *testing.T) {
 	t.Parallel()
+	for args, text := range map[string]string{
+		"": "no database: give --postgres=URL or --mysql=DSN, or set FENCEPOST_POSTGRES_URL or FENCEPOST_MYSQL_DSN",
+		"--postgres postgres://h/db --mysql u@tcp(h)/db": "two databases: give --postgres=URL or --mysql=DSN, and unset the variable of the other",
+		"--schema x --mysql u:sekret@tcp(h)/db":          "--schema is for PostgreSQL: on MySQL the DSN names the database",
+		"--mysql u:sekret@tcp(h)/":                       "mysql: the DSN names no database, as in user@tcp(host:3306)/shop",
+	} {
+		for _, command := range []string{"up", "down", "status", "check"} {
+			requireFailed(t, execute(t, append([]string{"migrate", command}, strings.Fields(args)...)...), 2, "fencepost: "+text)
+		}
+	}
+}
+
+func TestMigratePrintsNoPassword(t *testing.T) {
+	t.Parallel()
+	for _, dsn := range []string{"u:sekret@h/db", "u:sek/ret@tcp(127.0.0.1:1)/db", "u:sekret@tcp(127.0.0.1:1)/db"} {
+		requireFailed(t, execute(t, "migrate", "up", "--mysql", dsn), 2, "fencepost: mysql")
+	}
+	const dsn = "u:sekret@tcp(127.0.0.1:1)/db"
+	for _, args := range [][]string{{"marks", "list", dsn}, {"marks", "list", "--limit", dsn}, {"doctor", "--json=" + dsn}, {dsn}} {
+		requireFailed(t, execute(t, args...), 2, "u:…@tcp(")
+	}
 	for _, given := range []string{
 		"postgres://u:sekret@h:port/db", "postgres://u:sek%ret@h/db", "postgres://u:sek/ret@h/db", "postgres://u:sek ret@h/db", "u:sekret@h",
 		"host=x password=sekret port=bad", "host=x password='sek ret port=1", "postgres://u:sekret@127.0.0.1:1/db?connect_timeout=1",
@@ -143,12 +233,12 @@ func TestMigrateTakesTheURLFromTheEnvironment(t *testing.T) {
 	cmd.Env = append(cmd.Env, "FENCEPOST_POSTGRES_URL=")
 	text, err := cmd.CombinedOutput()
 	require.Error(t, err)
-	require.Contains(t, string(text), "postgres: the URL is empty")
+	require.Contains(t, string(text), "no database: give --postgres=URL")
 	require.Empty(t, os.Getenv("FENCEPOST_POSTGRES_URL"))
 }
 
-// After a down that stopped half-way, as an interrupted one does.
-func TestMigrateStatusNamesTheVersionThatIsThere(t *testing.T) {
+// A down that stops half-way, as an interrupted one does, leaves the older migrations.
+func TestMigrateStatusHasTheVersionOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	server, names := testenv.Database(t), files(t)
 	require.Zero(t, execute(t, "migrate", "up", "--postgres", server).status)
@@ -159,11 +249,11 @@ func TestMigrateStatusNamesTheVersionThatIsThere(t *testing.T) {
 	require.NoError(t, err)
 	done := execute(t, "migrate", "down", "--confirm", "fencepost", "--postgres", server)
 	require.Equal(t, 2, done.status)
-	require.Equal(t, each(reversed(names[4:]), "", " is gone"), done.out)
+	require.Equal(t, each(reversed(names[2:]), "removed  ", ""), done.out)
 	done = execute(t, "migrate", "status", "--postgres", server)
 	require.Equal(t, 1, done.status)
-	require.Contains(t, done.out, "missing              00005_evict.sql\n")
-	require.Contains(t, done.out, `wrong: schema "fencepost" is at version 4, and this program needs 16: `)
+	require.Contains(t, done.out, "missing              00003_protect.sql\n")
+	require.Contains(t, done.out, `wrong: schema "fencepost" is at version 2, and this program needs 8: `)
 }
 
 func TestMigrateDownLeavesProtectedTables(t *testing.T) {

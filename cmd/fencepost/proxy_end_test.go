@@ -16,7 +16,7 @@ func TestTheEndWaitsForRequestsInFlight(t *testing.T) {
 			t.Parallel()
 			upstream := newGated(t)
 			p := startProxy(t, upstream.URL, append(postgresStore(t), "--resource", "account/{id}")...)
-			require.Equal(t, 200, ask(t, "GET", p.health+"/readyz", "").status)
+			p.ready()
 			flying := async(t, "PUT", p.url+"/account/42", "late", field(t, "account/42", 33, "h")...)
 			next(t, upstream.arrived)
 			p.signal(s)
@@ -70,7 +70,7 @@ func TestTheEndOfTheGrace(t *testing.T) {
 	require.Zero(t, next(t, flying).status)
 }
 
-// Marks are durable before the upstream hears of the request.
+// Marks are durable before the upstream receives the request.
 func TestMarksHoldWhenTheProxyIsKilled(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -102,7 +102,7 @@ func TestMarksHoldWhenTheProxyIsKilled(t *testing.T) {
 			}
 			require.Equal(t, c.stale, ask(t, "PUT", p.url+"/account/42", "stale", field(t, "account/42", 33, "a")...).status)
 			require.Equal(t, c.status, ask(t, "PUT", p.url+"/account/42", "newer", field(t, "account/42", 34, "b")...).status)
-			require.Equal(t, 200, ask(t, "PUT", p.url+"/account/42", "newest", field(t, "account/42", 35, "c")...).status, "nothing is held by who is gone")
+			require.Equal(t, 200, ask(t, "PUT", p.url+"/account/42", "newest", field(t, "account/42", 35, "c")...).status, "an ended process holds nothing")
 		})
 	}
 }

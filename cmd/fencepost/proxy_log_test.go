@@ -9,17 +9,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 )
 
 // hazard W3
-func TestTheLogSaysWhoWasRefusedAndNeverTheMark(t *testing.T) {
+func TestTheLogHasTheRefusedTokenAndNeverTheMark(t *testing.T) {
 	t.Parallel()
 	upstream := newNoted(t)
 	_, schema := testenv.Postgres(t)
 	store, err := url.Parse(testenv.PostgresURL(t))
 	require.NoError(t, err)
-	if _, given := store.User.Password(); !given { // one that a server without passwords takes too
+	if _, given := store.User.Password(); !given { // servers without passwords accept any password
 		store.User = url.UserPassword(store.User.Username(), "sekret")
 	}
 	secret, _ := store.User.Password()
@@ -68,10 +68,10 @@ func TestTheLogIsQuietWithoutTheFlag(t *testing.T) {
 	require.Len(t, p.log(), 3, "listening, health, and the refusal: %v", p.log())
 }
 
-func TestObserveRefusesNothing(t *testing.T) {
+func TestReportOnlyModeRefusesNothing(t *testing.T) {
 	t.Parallel()
 	upstream := newNoted(t)
-	p := startProxy(t, upstream.URL, append(postgresStore(t), "--resource", "account/{id}", "--dangerously-observe")...)
+	p := startProxy(t, upstream.URL, append(postgresStore(t), "--resource", "account/{id}", "--dangerously-report-only")...)
 	for _, header := range [][]string{
 		field(t, "account/42", 34, "b"), field(t, "account/42", 33, "a"), {}, {"Fencing-Token", "!"}, {"X-HTTP-Method-Override", "DELETE"},
 	} {
@@ -83,7 +83,7 @@ func TestObserveRefusesNothing(t *testing.T) {
 	require.Len(t, upstream.take(), 7)
 	observed := func() (n int) {
 		for _, line := range p.log() {
-			if line["msg"] == "observed" {
+			if line["msg"] == "reported" {
 				n++
 			}
 		}

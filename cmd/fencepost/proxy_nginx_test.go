@@ -2,13 +2,12 @@ package main
 
 import (
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 )
 
 // curl runs the program, and returns what -w prints: a status for each URL.
@@ -22,8 +21,9 @@ func curl(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// data is a body, or none: over HTTP/2 curl 7.88 fails where the answer comes
-// before it has sent one, as that of a refusal may (RFC 9113 §8.1 wants it read).
+// data returns curl's arguments for a body, or none. Over HTTP/2, curl 7.88 fails if the
+// response arrives before it has sent the body, as a refusal may, although RFC 9113 §8.1
+// requires clients to read such a response.
 func data(body string) []string {
 	if body == "" {
 		return nil
@@ -32,8 +32,8 @@ func data(body string) []string {
 }
 
 // hazard W1
-// The service is nginx, which writes what is PUT and knows of no token; the
-// clients are curl's.
+// The service is nginx, which stores the body of each PUT and does not read tokens. The
+// client is curl.
 func TestAServiceThatIsNotGo(t *testing.T) {
 	t.Parallel()
 	files := testenv.Nginx(t)
@@ -68,8 +68,7 @@ func TestAServiceThatIsNotGo(t *testing.T) {
 func TestConnectionsThatAreKept(t *testing.T) {
 	t.Parallel()
 	files := testenv.Nginx(t)
-	cert, key := filepath.Join(t.TempDir(), "cert"), filepath.Join(t.TempDir(), "key")
-	certificate(t, cert, key, "test")
+	cert, key := testenv.Certificate(t)
 	p := startProxy(t, files, append(postgresStore(t), "--resource", "account/{id}", "--tls-cert", cert, "--tls-key", key)...)
 	for _, version := range []string{"--http1.1", "--http2"} {
 		account := "account/kept" + version
@@ -92,8 +91,8 @@ func TestConnectionsThatAreKept(t *testing.T) {
 	}
 }
 
-// A body that curl announces with Expect: 100-continue is not even sent where
-// the request is refused.
+// If curl announces a body with Expect: 100-continue and the request is refused, the body
+// is not sent.
 func TestARefusalComesBeforeTheBody(t *testing.T) {
 	t.Parallel()
 	files := testenv.Nginx(t)

@@ -2,25 +2,28 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 )
 
-// noted is an upstream that notes what reaches it.
+// noted is an upstream that records each request that it has received completely.
 type noted struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -31,7 +34,9 @@ func newNoted(t *testing.T) *noted {
 	t.Helper()
 	n := &noted{}
 	n.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return
+		}
 		n.mu.Lock()
 		n.seen = append(n.seen, r)
 		n.mu.Unlock()
@@ -40,7 +45,7 @@ func newNoted(t *testing.T) *noted {
 	return n
 }
 
-// take returns what has come since it was asked last.
+// take returns the requests that have arrived since the last call.
 func (n *noted) take() []*http.Request {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -113,6 +118,18 @@ func TestPathsOnTheWire(t *testing.T) {
 		`PUT /account/42\..\43`:                  "400",
 		"PUT /account/42;v=1":                    "400",
 		"PUT /account/42%3bv=1":                  "400",
+		"PUT /account/42%3Fv=1":                  "400",
+		"PUT /account/42%3f":                     "400",
+		"PUT /account/42%23v":                    "400",
+		"PUT /account/42#v":                      "400",
+		"PUT /account/42/%2e":                    "400",
+		"PUT /account/42%25":                     "428",
+		"PUT /account/42%253fv":                  "400",
+		"PUT /account/42%25%33fv":                "400",
+		"PUT /account/42%c0%af..%c0%af43":        "400",
+		"PUT /account/42/%c0%bf":                 "400",
+		"PUT /account/42%u003f":                  "400",
+		"PUT /account/42%":                       "400",
 		"PUT /account/42%00":                     "400",
 		"PUT /account/42%0d%0a":                  "400",
 		"PUT /account/42%ff":                     "400",
@@ -125,10 +142,10 @@ func TestPathsOnTheWire(t *testing.T) {
 		"CONNECT /account/42":                    "400",
 		"CONNECT service.example:80":             "400",
 		"OPTIONS *":                              "200", // the server's own answer
-		"GET /account/42/../43":                  "400", // it claims, and nobody can say what
+		"GET /account/42/../43":                  "400", // it has a token, and its resource is ambiguous
 		"PUT /account/42 HTTP/1.1\r\nHost: more": "400",
 	} {
-		t.Run(line, func(t *testing.T) { // one after the other: the upstream is asked what came
+		t.Run(line, func(t *testing.T) { // not parallel: take returns the upstream's new requests
 			status := raw(t, p.address, wire(t, line))
 			var reached []string
 			for _, r := range upstream.take() {
@@ -145,7 +162,7 @@ func TestPathsOnTheWire(t *testing.T) {
 	}
 }
 
-// Without a token safe requests are nobody's business.
+// Safe requests without a token pass unchanged.
 func TestSafeRequestsPassAsTheyAre(t *testing.T) {
 	t.Parallel()
 	upstream := newNoted(t)
@@ -161,7 +178,7 @@ func TestSafeRequestsPassAsTheyAre(t *testing.T) {
 			require.Equal(t, "service.example", seen[0].Header.Get("X-Forwarded-Host"))
 		}
 	}
-	require.Equal(t, 200, raw(t, p.address, "GET /other HTTP/1.1\r\nHost: x\r\nFencing-Token: !\r\n\r\n"), "no route, and safe: nobody reads the field")
+	require.Equal(t, 200, raw(t, p.address, "GET /other HTTP/1.1\r\nHost: x\r\nFencing-Token: !\r\n\r\n"), "no route, and safe: the field is not read")
 	require.Equal(t, 400, raw(t, p.address, "GET /account/42 HTTP/1.1\r\nHost: x\r\nFencing-Token: !\r\n\r\n"))
 }
 
@@ -182,7 +199,7 @@ func TestFieldsThatChangeARequest(t *testing.T) {
 	seen := upstream.take()
 	require.Len(t, seen, 1)
 	for name := range seen[0].Header {
-		require.NotContains(t, []string{"x-original-url", "x-rewrite-url", "upgrade"}, plainName(name))
+		require.NotContains(t, []string{"x-original-url", "x-rewrite-url", "upgrade"}, strings.ReplaceAll(strings.ToLower(name), "_", "-"))
 		require.NotEqual(t, "fencing_token", strings.ToLower(name))
 	}
 	require.Len(t, seen[0].Header["Fencing-Token"], 1, "the token is for the upstream too")
@@ -195,7 +212,9 @@ func TestUnmatched(t *testing.T) {
 	passing := startProxy(t, upstream.URL, "--dangerously-memory", "--resource", "account/{id}", "--dangerously-pass-unmatched")
 	a := ask(t, "POST", refusing.url+"/other", "x")
 	require.Equal(t, 500, a.status)
-	require.Equal(t, "ProblemMount", a.problem)
+	require.Equal(t, "ProblemUnknownResource", a.problem)
+	require.NotContains(t, a.body, "middleware", "the caller cannot mount one")
+	require.Contains(t, a.body, "Nothing was applied")
 	require.Empty(t, upstream.take())
 	require.Contains(t, refusing.line("failed")["error"], "no --resource matches POST /other")
 	require.Equal(t, 200, ask(t, "POST", passing.url+"/other", "x").status)
@@ -207,16 +226,15 @@ func TestUnmatched(t *testing.T) {
 	require.Empty(t, upstream.take())
 }
 
-// nginx decodes before it resolves dots. What was admitted for account/1 is
-// written to account/42 by whoever only puts a guard and a reverse proxy
-// together.
+// nginx decodes a path before it resolves dots. So if the guard passes such a path on
+// unchanged, a request that was admitted for account/1 is written to account/42.
 func TestAPathThatIsAnotherOneToTheUpstream(t *testing.T) {
 	t.Parallel()
 	files := testenv.Nginx(t)
 	target, err := url.Parse(files)
 	require.NoError(t, err)
 	mux := http.NewServeMux()
-	guarded := httpguard.Middleware{Resources: httpguard.Pattern("account/{id}"), Store: new(guard.Memory), Window: new(httpguard.Window)}
+	guarded := httpguard.Middleware{Resources: httpguard.Pattern("account/{id}"), Store: new(guard.Memory), InFlight: new(httpguard.InFlight)}
 	mux.Handle("/account/{id}/", guarded.Wrap(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}))
 	naive := httptest.NewServer(mux)
 	defer naive.Close()
@@ -230,5 +248,104 @@ func TestAPathThatIsAnotherOneToTheUpstream(t *testing.T) {
 		require.Less(t, raw(t, naive.Listener.Addr().String(), put), 300)
 		require.Equal(t, "mine!", ask(t, "GET", files+"/account/42", "").body, "the naive twin wrote to another resource than it was admitted for")
 		require.Equal(t, 204, ask(t, "DELETE", files+"/account/42", "").status)
+	}
+}
+
+// hazard W16
+// A service may decode the whole target before it splits it at ? and #. It then writes
+// account/42 for a path that was admitted as account/42?v, under the token of that name.
+func TestAServiceThatDecodesFirst(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	rows := map[string]string{}
+	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		target, err := url.PathUnescape(r.RequestURI)
+		if err != nil {
+			return
+		}
+		row, _, _ := strings.Cut(target, "#")
+		row, _, _ = strings.Cut(row, "?")
+		mu.Lock()
+		defer mu.Unlock()
+		rows[path.Clean(strings.ReplaceAll(row, `\`, "/"))] = string(body)
+	}))
+	t.Cleanup(upstream.Close)
+	row := func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return rows["/account/42"]
+	}
+	target, err := url.Parse(upstream.URL)
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	guarded := httpguard.Middleware{Resources: httpguard.Pattern("account/{id}"), Store: new(guard.Memory), InFlight: new(httpguard.InFlight)}
+	mux.Handle("/account/{id}", guarded.Wrap(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}))
+	naive := httptest.NewServer(mux)
+	defer naive.Close()
+	p := startProxy(t, upstream.URL, "--dangerously-memory", "--resource", "account/{id}")
+	for segment, id := range map[string]string{
+		"42%3Fv": "42?v", "42%23v": "42#v", "42%3f": "42?", "1%2F..%2F42": "1/../42", "1%5C..%5C42": `1\\..\\42`, "1%2f%2e%2e%2f42": "1/../42",
+	} {
+		put := fmt.Sprintf("PUT /account/%s HTTP/1.1\r\nHost: x\r\nFencing-Token: 1;r=\"account/%s\";h=\"a\"\r\nContent-Length: 5\r\nConnection: close\r\n\r\nmine!", segment, id)
+		require.Equal(t, 200, ask(t, "PUT", upstream.URL+"/account/42", "yours").status)
+		require.Equal(t, 400, raw(t, p.address, put), segment)
+		require.Equal(t, "yours", row(), segment)
+		require.Equal(t, 200, raw(t, naive.Listener.Addr().String(), put), segment)
+		require.Equal(t, "mine!", row(), "the naive twin wrote to another resource than it was admitted for: %s", segment)
+	}
+}
+
+// hidden is a write of another account, without a token, in the body of a valid request.
+const hidden = "PUT /account/43 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+
+// Two servers may disagree on the end of a message, and some fields are read by one hop
+// only. In each case the service receives at most the request that the proxy has admitted.
+func TestHiddenFieldsOfARequestAreNotSentOn(t *testing.T) {
+	t.Parallel()
+	upstream := newNoted(t)
+	p := startProxy(t, upstream.URL, "--dangerously-memory", "--resource", "account/{id}")
+	tok := field(t, "account/42", 1, "a")[1]
+	length := fmt.Sprintf("Content-Length: %d\r\n", len(hidden))
+	for name, fields := range map[string]string{
+		"both lengths":                      length + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden,
+		"both lengths, the other way round": "Transfer-Encoding: chunked\r\n" + length + "\r\n0\r\n\r\n" + hidden,
+		"a coding with a space":             length + "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n" + hidden,
+		"a coding with a tab":               length + "Transfer-Encoding:\tchunked\r\n\r\n0\r\n\r\n" + hidden,
+		"a coding with a vertical tab":      length + "Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n" + hidden,
+		"a coding in two parts":             length + "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n" + hidden,
+		"two codings":                       "Transfer-Encoding: chunked\r\nTransfer-Encoding: cow\r\n\r\n0\r\n\r\n" + hidden,
+		"two lengths":                       "Content-Length: 0\r\n" + length + "\r\n" + hidden,
+		"two lengths in one field":          fmt.Sprintf("Content-Length: 0, %d\r\n\r\n%s", len(hidden), hidden),
+		"a length with a sign":              "Content-Length: +0\r\n\r\n" + hidden,
+		"a length in hexadecimal":           "Content-Length: 0x0\r\n\r\n" + hidden,
+		"a length that is named a hop's":    "Connection: Content-Length\r\n" + length + "\r\n" + hidden,
+		"a chunk with a long size":          "Transfer-Encoding: chunked\r\n\r\n00000000000000000\r\n\r\n" + hidden,
+		"a chunk with a bare line feed":     "Transfer-Encoding: chunked\r\n\r\n0;x\n\r\n\r\n" + hidden,
+		"a field folded":                    "X:\r\n Content-Length: 9\r\n" + length + "\r\n" + hidden,
+		"a switch to HTTP/2":                "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n" + length + "\r\n" + hidden,
+		"a switch to something else":        "Connection: Upgrade\r\nUpgrade: TLS/1.0\r\n" + length + "\r\n" + hidden,
+		"a token in a trailer": "Transfer-Encoding: chunked\r\nTrailer: Fencing-Token\r\n\r\n0\r\nFencing-Token: " +
+			`9;r="account/43";h="z"` + "\r\n\r\n" + hidden,
+		"a token that is named a hop's": "Connection: Fencing-Token\r\nContent-Length: 0\r\n\r\n" + hidden,
+		"an expectation":                "Expect: 100-continue\r\n" + length + "\r\n" + hidden,
+		"an expectation of none":        "Expect: 200-ok\r\nContent-Length: 0\r\n\r\n" + hidden,
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn := p.begun("PUT /account/42 HTTP/1.1\nHost: x\nFencing-Token: %s\n", tok)
+			require.NoError(t, conn.SetDeadline(time.Now().Add(eventually)))
+			_, err := io.WriteString(conn, fields)
+			require.NoError(t, err)
+			require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+			all, _ := io.ReadAll(conn) // a server that closes the connection may reset it
+			seen := upstream.take()
+			require.LessOrEqual(t, len(seen), 1, string(all))
+			for _, r := range seen {
+				require.Equal(t, "/account/42", r.RequestURI)
+				require.Empty(t, r.Trailer.Get(httpguard.Header))
+				require.Empty(t, r.Header.Get("Upgrade"))
+				require.LessOrEqual(t, len(r.TransferEncoding), 1)
+			}
+		})
 	}
 }

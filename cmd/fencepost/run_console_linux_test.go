@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A program that is run at a terminal has it while it runs, and the script that
-// runs it has it back.
+// A program that is run at a terminal has the terminal while it runs. Then the script that
+// has started it gets the terminal back.
 func TestRunAtATerminal(t *testing.T) {
 	t.Parallel()
 	lock := runLocks(t)["redis"]
@@ -37,7 +37,7 @@ func TestRunAtATerminal(t *testing.T) {
 		c.expect("program: interrupted")
 		c.expect("status: 3")
 	})
-	t.Run("Ctrl-Z suspends nobody", func(t *testing.T) {
+	t.Run("Ctrl-Z suspends no process", func(t *testing.T) {
 		t.Parallel()
 		c := startTerminal(t, lock, "job/suspend", `echo ready; read x; echo "program: $x"; read x; echo "again: $x"`, "")
 		c.expect("ready")

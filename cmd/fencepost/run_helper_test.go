@@ -3,13 +3,13 @@ package main
 import (
 	"testing"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/pgtoken"
 	"github.com/fencepost/fencepost/token/redistoken"
 )
 
-// runLock is a place where a run keeps its lock.
+// runLock is a server with the lock of a run.
 type runLock struct {
 	url   string
 	flag  string   // of the url
@@ -34,7 +34,7 @@ func runLocks(t *testing.T) map[string]runLock {
 	return locks
 }
 
-// at is the same server, reached by another URL.
+// at returns the same server with another URL.
 func (l runLock) at(url string) runLock {
 	l.flags = append([]string{l.flag, url}, l.own...)
 	return l

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -9,56 +10,121 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/token"
 )
 
-// However a run is killed, its program does not go on without the lock.
+// However a run is killed, its program does not continue without the lock.
 func TestRunThatIsKilledTakesItsProgramAlong(t *testing.T) {
 	t.Parallel()
 	redis := runLocks(t)["redis"]
 	t.Run("with all that it has started", func(t *testing.T) {
 		t.Parallel()
 		r := startRun(t, redis, nil, "job/one", "sh", "-c", `trap "" TERM; `+says+"wait")
-		minder := minderOf(t, r)
+		watchdog := watchdogOf(t, r)
 		r.signal(syscall.SIGKILL)
 		r.status()
-		requireGone(t, append(programs(t, r), minder))
+		requireGone(t, append(programs(t, r), watchdog))
 	})
-	t.Run("also where its minder is killed with it", func(t *testing.T) {
+	t.Run("also where its watchdog is killed with it", func(t *testing.T) {
 		t.Parallel()
 		r := startRun(t, redis, nil, "job/two", "sh", "-c", says+"wait")
-		require.NoError(t, syscall.Kill(minderOf(t, r), syscall.SIGKILL))
-		ids := programs(t, r)
+		watchdog, ids := watchdogOf(t, r), programs(t, r)
+		r.signal(syscall.SIGSTOP) // it does not see the watchdog's end
+		require.NoError(t, syscall.Kill(watchdog, syscall.SIGKILL))
 		r.signal(syscall.SIGKILL)
 		requireGone(t, ids[1:])
-		require.NoError(t, syscall.Kill(ids[0], syscall.SIGKILL), "what it has started is nobody's any more")
+		require.NoError(t, syscall.Kill(ids[0], syscall.SIGKILL), "the processes that it has started have no parent")
 	})
 }
 
 // hazard L1
-// A run that stands cannot end its program, and the minder does: when another
-// one has the lock it is gone.
+// A stopped run cannot end its program. The watchdog ends it before another holder has the
+// lock.
 func TestRunThatIsStoppedEndsItsProgramInTime(t *testing.T) {
 	t.Parallel()
 	for name, lock := range runLocks(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := startRun(t, lock, []string{"--ttl", "12s"}, "job", "sh", "-c", `trap "" TERM; `+says+"wait")
-			ids := programs(t, r)
-			r.signal(syscall.SIGSTOP)
-			require.Eventually(t, func() bool {
-				_, err := lock.Acquire(t.Context(), "job", "successor", time.Hour)
-				return err == nil
-			}, eventually, time.Millisecond)
-			for pid, stat := range processes(t) {
-				require.False(t, (pid == ids[0] || pid == ids[1]) && stat.state != "Z", "%d: %+v", pid, stat)
-			}
-			r.signal(syscall.SIGCONT)
-			require.Equal(t, 123, r.status(), r.errs.String())
+			// A watchdog that gets no processor for a part of the lease is late.
+			lasting(t, 3*time.Second, func(ttl time.Duration) (inTime bool) {
+				name := "job/" + ttl.String()
+				r := startRun(t, lock, []string{"--ttl", ttl.String()}, name, "sh", "-c", `trap "" TERM; `+says+"wait")
+				if !r.prints(3) {
+					return false
+				}
+				ids := programs(t, r)
+				r.signal(syscall.SIGSTOP)
+				require.Eventually(t, func() bool {
+					_, err := lock.Acquire(t.Context(), name, "successor", time.Hour)
+					return err == nil
+				}, eventually, time.Millisecond)
+				inTime = true
+				for _, pid := range ids {
+					stat, there := process(t, pid)
+					inTime = inTime && (!there || stat.state == "Z")
+				}
+				r.signal(syscall.SIGCONT)
+				require.Equal(t, 123, r.status(), r.errs.String())
+				return inTime
+			})
 		})
 	}
 }
 
-// programs are the ids of what the program has started, and its own.
+// hazard L14
+// Without the watchdog, a program would continue if its run were stopped. When the watchdog
+// has ended, the run ends the program at once.
+func TestRunWhoseWatchdogIsKilledEndsItsProgram(t *testing.T) {
+	t.Parallel()
+	for name, lock := range runLocks(t) {
+		for how, script := range map[string]string{
+			"a program that ends when it is asked": says + "wait",
+			"a program that does not":              `trap "" TERM; ` + says + "while true; do wait; done",
+		} {
+			t.Run(name+": "+how, func(t *testing.T) {
+				t.Parallel()
+				r := startRun(t, lock, nil, "job/"+how, "sh", "-c", script)
+				require.NoError(t, syscall.Kill(watchdogOf(t, r), syscall.SIGKILL))
+				require.Equal(t, 123, r.status(), r.errs.String())
+				require.Equal(t, "fencepost: run job/"+how+": the program was stopped: the watchdog has ended\n", r.errs.String())
+				requireEnded(t, r)
+				require.Zero(t, lock.execute(t, "job/"+how, "true").status, "the lock was given back")
+			})
+		}
+	}
+	t.Run("one that is stopped goes on", func(t *testing.T) {
+		t.Parallel()
+		r := startRun(t, runLocks(t)["redis"], nil, "job", "sh", "-c", `trap "" TERM; `+says+"wait")
+		watchdog, ids := watchdogOf(t, r), programs(t, r)
+		stopped := func() bool { stat, _ := process(t, watchdog); return stat.state == "T" }
+		r.signal(syscall.SIGSTOP) // so that the stop can be seen
+		require.NoError(t, syscall.Kill(watchdog, syscall.SIGSTOP))
+		require.Eventually(t, stopped, eventually, time.Millisecond)
+		r.signal(syscall.SIGCONT)
+		require.Eventually(t, func() bool { return !stopped() }, eventually, time.Millisecond)
+		r.signal(syscall.SIGKILL)
+		requireGone(t, append(ids, watchdog))
+	})
+	t.Run("the twin: a program whose run does not see it writes behind its successor", func(t *testing.T) {
+		t.Parallel()
+		lock := runLocks(t)["redis"]
+		file := filepath.Join(t.TempDir(), "ticks")
+		r := startRun(t, lock, nil, "job", "sh", "-c", says+ticks, file)
+		watchdog, ids := watchdogOf(t, r), programs(t, r)
+		var tok token.Token
+		require.NoError(t, tok.UnmarshalText([]byte(r.line(1))))
+		defer func() { _ = syscall.Kill(-ids[1], syscall.SIGKILL) }()
+		r.signal(syscall.SIGSTOP)
+		require.NoError(t, syscall.Kill(watchdog, syscall.SIGKILL))
+		require.NoError(t, lock.Release(t.Context(), tok)) // as by the end of its lease
+		begun := startRun(t, lock, []string{"--wait", "1h"}, "job", "date", "+%s.%N")
+		require.Zero(t, begun.status(), begun.errs.String())
+		require.Eventually(t, func() bool { return lastTick(t, file) > strings.TrimSpace(begun.out.String()) }, eventually, time.Millisecond)
+	})
+}
+
+// programs returns the ids of the process that the program has started, and of the program.
 func programs(t *testing.T, r *ran) (ids []int) {
 	t.Helper()
 	for _, line := range []string{r.line(2), r.line(3)} {
@@ -69,16 +135,16 @@ func programs(t *testing.T, r *ran) (ids []int) {
 	return ids
 }
 
-// minderOf looks for the minder once the program runs.
-func minderOf(t *testing.T, r *ran) int {
+// watchdogOf returns the watchdog, which runs as fencepost watchdog, once the program runs.
+func watchdogOf(t *testing.T, r *ran) int {
 	t.Helper()
 	r.line(3)
 	for pid, stat := range processes(t) {
 		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		if err == nil && stat.parent == r.cmd.Process.Pid && strings.Contains(string(line), "minder") {
+		if err == nil && stat.parent == r.cmd.Process.Pid && strings.Contains(string(line), "watchdog") {
 			return pid
 		}
 	}
-	require.FailNow(t, "there is no minder")
+	require.FailNow(t, "there is no watchdog")
 	return 0
 }

@@ -15,14 +15,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	network "github.com/fencepost/fencepost/simulations/proxy"
+	network "github.com/fencepost/fencepost/internal/netfault"
 	"github.com/fencepost/fencepost/token"
 )
 
-// says writes its token, and the ids of a process that it starts and its own.
+// says is a shell script that prints its token, the id of a process that it starts, and
+// its own id.
 const says = `sleep 1000 & echo "$FENCING_TOKEN"; echo $!; echo $$; `
 
-// A lock that is given away behind the holder's back.
+// The server gives the lock to another holder while the first one holds it.
 func TestRunStopsTheProgramWhenTheLockIsLost(t *testing.T) {
 	t.Parallel()
 	for name, lock := range runLocks(t) {
@@ -34,59 +35,72 @@ func TestRunStopsTheProgramWhenTheLockIsLost(t *testing.T) {
 		} {
 			t.Run(name+": "+how, func(t *testing.T) {
 				t.Parallel()
-				r := startRun(t, lock, []string{"--ttl", "2s"}, "job/"+how, "sh", "-c", script)
-				var tok token.Token
-				require.NoError(t, tok.UnmarshalText([]byte(r.line(1))))
-				r.line(3)
-				require.NoError(t, lock.Release(t.Context(), tok))
-				require.Equal(t, 123, r.status())
-				require.Contains(t, r.errs.String(), "the command was stopped: token: lease on "+tok.String()+" lost")
-				require.Equal(t, 1, strings.Count(r.errs.String(), "\n"), r.errs.String())
-				requireEnded(t, r)
+				lasting(t, time.Second, func(ttl time.Duration) bool {
+					r := startRun(t, lock, []string{"--ttl", ttl.String()}, "job/"+how, "sh", "-c", script)
+					var tok token.Token
+					if !r.prints(3) {
+						return false // it was lost before
+					}
+					require.NoError(t, tok.UnmarshalText([]byte(r.line(1))))
+					if lock.Release(t.Context(), tok) != nil {
+						return false
+					}
+					require.Equal(t, 123, r.status())
+					require.Contains(t, r.errs.String(), "the program was stopped: token: lease on "+tok.String()+" lost")
+					require.Equal(t, 1, strings.Count(r.errs.String(), "\n"), r.errs.String())
+					requireEnded(t, r)
+					return true
+				})
 			})
 		}
 	}
 }
 
-// requireEnded looks whether the program, or what it has started, is there.
+// requireEnded requires that the program and the process that it has started have ended.
 func requireEnded(t *testing.T, r *ran) {
 	t.Helper()
 	group := 0
 	for _, digit := range r.line(3) {
 		group = 10*group + int(digit-'0')
 	}
-	require.Eventually(t, func() bool { // somebody has to collect the last of them
+	require.Eventually(t, func() bool { // their last parent has to collect the last of them
 		return errors.Is(syscall.Kill(-group, 0), syscall.ESRCH)
 	}, eventually, time.Millisecond)
 }
 
-// ticks writes the time into a file, again and again, whoever asks it to end.
+// ticks writes the time into a file, again and again, and ignores SIGTERM.
 const ticks = `trap "" TERM; while true; do date +%s.%N >>"$0"; sleep 0.01; done`
 
 // hazard L1
-// A holder that cannot reach the server has ended its program when another one
-// begins.
+// A holder that cannot reach the server has ended its program before the next holder's
+// program begins.
 func TestRunEndsTheProgramBeforeAnotherBegins(t *testing.T) {
 	t.Parallel()
 	for name, lock := range runLocks(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			through, cut := behind(t, lock)
-			file := filepath.Join(t.TempDir(), "ticks")
-			r := startRun(t, through, []string{"--ttl", "5s", "--grace", "1s"}, "job", "sh", "-c", ticks, file)
-			require.Eventually(t, func() bool { return lastTick(t, file) != "" }, eventually, time.Millisecond)
-			time.Sleep(2 * time.Second) // a renewal, as it is in the middle of a program
-			cut()
-			begun := lock.execute(t, "job", "date", "+%s.%N")
-			for ; begun.status == 75; begun = lock.execute(t, "job", "date", "+%s.%N") {
-				time.Sleep(10 * time.Millisecond)
-			}
-			require.Zero(t, begun.status, begun.err)
-			require.Less(t, lastTick(t, file), strings.TrimSpace(begun.out))
-			require.Equal(t, 123, r.status())
+			// A process that gets no processor for a part of the lease ends its program late.
+			lasting(t, 3*time.Second, func(ttl time.Duration) bool {
+				through, cut := behind(t, lock)
+				name, file := "job/"+ttl.String(), filepath.Join(t.TempDir(), "ticks")
+				r := startRun(t, through, []string{"--ttl", ttl.String(), "--grace", (ttl / 5).String()}, name, "sh", "-c", ticks, file)
+				require.Eventually(t, func() bool { return lastTick(t, file) != "" || r.hasEnded() }, eventually, time.Millisecond)
+				time.Sleep(ttl * 2 / 5) // a renewal, as it is in the middle of a program
+				cut()
+				if r.hasEnded() {
+					return false
+				}
+				begun := lock.execute(t, name, "date", "+%s.%N")
+				for ; begun.status == 75; begun = lock.execute(t, name, "date", "+%s.%N") {
+					time.Sleep(10 * time.Millisecond)
+				}
+				require.Zero(t, begun.status, begun.err)
+				require.Equal(t, 123, r.status())
+				return lastTick(t, file) < strings.TrimSpace(begun.out)
+			})
 		})
 	}
-	t.Run("the same program under a lock that nobody looks after runs on", func(t *testing.T) {
+	t.Run("the same program under a lock that is not watched runs on", func(t *testing.T) {
 		t.Parallel()
 		lock := runLocks(t)["redis"]
 		_, err := lock.Acquire(t.Context(), "job", "naive", 200*time.Millisecond)
@@ -102,8 +116,7 @@ func TestRunEndsTheProgramBeforeAnotherBegins(t *testing.T) {
 	})
 }
 
-// behind puts a proxy before the server, and returns what makes a partition of
-// it.
+// behind puts a proxy before the server, and returns a function that makes it a partition.
 func behind(t *testing.T, lock runLock) (through runLock, cut func()) {
 	t.Helper()
 	server, err := url.Parse(lock.url)

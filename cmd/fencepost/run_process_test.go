@@ -48,14 +48,34 @@ func (r *ran) start() {
 	})
 }
 
-// line waits for the program's n-th line.
+// line returns the program's n-th line. The test fails if the line does not arrive.
 func (r *ran) line(n int) string {
 	r.Helper()
+	require.True(r, r.prints(n), "the run has ended: %s%s", r.out.String(), r.errs.String())
+	return strings.Split(r.out.String(), "\n")[n-1]
+}
+
+// prints waits for the program's n-th line, and returns false if the run has ended without it.
+func (r *ran) prints(n int) bool {
+	r.Helper()
 	for deadline := time.Now().Add(eventually); ; time.Sleep(time.Millisecond) {
-		if lines := strings.Split(r.out.String(), "\n"); len(lines) > n {
-			return lines[n-1]
+		ended := r.hasEnded()
+		if strings.Count(r.out.String(), "\n") >= n {
+			return true
+		}
+		if ended {
+			return false
 		}
 		require.True(r, time.Now().Before(deadline), "no line: %s%s", r.out.String(), r.errs.String())
+	}
+}
+
+func (r *ran) hasEnded() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -74,7 +94,7 @@ func (r *ran) status() int {
 	return r.cmd.ProcessState.ExitCode()
 }
 
-// heardText is what a process writes, while it runs.
+// heardText has the output of a process that runs.
 type heardText struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -87,7 +107,7 @@ func (h *heardText) Write(p []byte) (int, error) {
 	return h.text.Write(p)
 }
 
-// String is what there is up to now.
+// String returns the output until now.
 func (h *heardText) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -3,8 +3,11 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -28,13 +31,28 @@ func TestRunForwardsSignals(t *testing.T) {
 	}
 	t.Run("a program that takes its time has it", func(t *testing.T) {
 		t.Parallel()
-		r := startRun(t, redis, []string{"--ttl", "1s"}, "job", "sh", "-c",
-			`trap "echo asked; sleep 2; exit 3" TERM; echo ready; while true; do sleep 0.01; done`)
-		r.line(1)
-		r.signal(syscall.SIGTERM)
-		require.Equal(t, "asked", r.line(2))
-		require.Equal(t, 75, redis.execute(t, "job", "true").status, "and the lock")
-		require.Equal(t, 3, r.status(), r.errs.String())
+		lasting(t, time.Second, func(ttl time.Duration) bool {
+			name, end := "job/"+ttl.String(), filepath.Join(t.TempDir(), "end")
+			r := startRun(t, redis, []string{"--ttl", ttl.String()}, name, "sh", "-c",
+				`trap 'echo asked; while [ ! -e "$0" ]; do sleep 0.01; done; exit 3' TERM; echo ready; while true; do sleep 0.01; done`, end)
+			if !r.prints(1) {
+				return false // its lease was lost
+			}
+			r.signal(syscall.SIGTERM)
+			if !r.prints(2) {
+				return false
+			}
+			require.Equal(t, "asked", r.line(2))
+			time.Sleep(ttl * 3 / 2) // the lease is renewed meanwhile
+			held := redis.execute(t, name, "true").status
+			require.NoError(t, os.WriteFile(end, nil, 0o600))
+			if r.status() == 123 {
+				return false
+			}
+			require.Equal(t, 75, held, "and the lock")
+			require.Equal(t, 3, r.status(), r.errs.String())
+			return true
+		})
 	})
 	t.Run("what a program leaves behind is ended with it", func(t *testing.T) {
 		t.Parallel()
@@ -44,10 +62,16 @@ func TestRunForwardsSignals(t *testing.T) {
 	})
 	t.Run("a program that hangs is stopped", func(t *testing.T) {
 		t.Parallel()
-		r := startRun(t, redis, []string{"--at-most", "3s"}, "job/hung", "sh", "-c", says+"wait")
-		require.Equal(t, 124, r.status())
-		require.Contains(t, r.errs.String(), "--at-most has passed")
-		requireEnded(t, r)
-		require.Zero(t, redis.execute(t, "job/hung", "true").status)
+		lasting(t, 500*time.Millisecond, func(most time.Duration) bool {
+			r := startRun(t, redis, []string{"--at-most", most.String()}, "job/hung", "sh", "-c", says+"wait")
+			require.Equal(t, 124, r.status())
+			require.Contains(t, r.errs.String(), "--at-most has passed")
+			if !r.prints(3) {
+				return false // before the program had begun
+			}
+			requireEnded(t, r)
+			require.Zero(t, redis.execute(t, "job/hung", "true").status)
+			return true
+		})
 	})
 }

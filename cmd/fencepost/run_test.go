@@ -41,26 +41,22 @@ func TestRunOfWhatCannotBeRun(t *testing.T) {
 		"an unknown flag":       {[]string{"--bad", "job", "true"}, 125, "unknown flag --bad"},
 		"no store":              {[]string{"job", "true"}, 125, "give --redis or --postgres"},
 		"two stores":            {append(redis, "--postgres", "postgres://h", "job", "true"), 125, "give --redis or --postgres"},
+		"an empty flag":         {append(redis, "--postgres=", "job", "true"), 125, "--redis or --postgres is empty"},
 		"no redis URL":          {[]string{"--redis", "sekret", "job", "true"}, 125, "not a redis:// URL"},
 		"redis is not there":    {[]string{"--redis", "redis://:sekret@127.0.0.1:1", "job", "true"}, 125, "redis at 127.0.0.1:1"},
 		"postgres is not there": {[]string{"--postgres", "postgres://:sekret@127.0.0.1:1", "job", "true"}, 125, "postgres cannot"},
 		"a long grace":          {append(redis, "--ttl", "1s", "--grace", "1s", "job", "true"), 125, "a fifth of --ttl, 200ms"},
-		"a ttl too short":       {append(redis, "--ttl", "1ms", "job", "true"), 125, "margin"},
+		"a ttl too short":       {append(redis, "--ttl", "1ms", "job", "true"), 125, "SafetyMargin"},
 		"a negative wait":       {append(redis, "--wait=-1s", "job", "true"), 125, "negative"},
 		"a held status":         {append(redis, "--held-status", "256", "job", "true"), 125, "0 to 255"},
-		"no such program":       {append(redis, "job", "no-such-program"), 127, "no-such-program"},
-		"no such path":          {append(redis, "job", "./no-such-program"), 127, "no-such-program"},
-		"no program":            {append(redis, "job", "/"), 126, "/"},
+		"no such program":       {append(redis, "job/1", "no-such-program"), 127, "no-such-program"},
+		"no such path":          {append(redis, "job/2", "./no-such-program"), 127, "no-such-program"},
+		"no program":            {append(redis, "job/3", "/"), 126, "/"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			done := execute(t, append([]string{"run"}, c.args...)...)
-			require.Equal(t, c.status, done.status, done.err)
-			require.Empty(t, done.out)
-			require.Equal(t, 1, strings.Count(done.err, "\n"), "one line: %s", done.err)
-			require.True(t, strings.HasPrefix(done.err, "fencepost: "), done.err)
-			require.Contains(t, done.err, c.text)
-			require.NotContains(t, done.err, "sekret")
+			requireFailed(t, done, c.status, c.text)
 		})
 	}
 }
@@ -75,8 +71,8 @@ func TestRunPassesTheStreamsOn(t *testing.T) {
 	require.Equal(t, "err\n", r.errs.String())
 }
 
-// A program whose reader has gone must end by SIGPIPE, which this command
-// itself ignores: inherited, that would keep it running.
+// A program whose reader has closed the pipe must end by SIGPIPE. This command ignores
+// SIGPIPE: if the program inherited that, it would continue.
 func TestRunLetsAProgramEndWithItsReader(t *testing.T) {
 	t.Parallel()
 	done := runLocks(t)["redis"].execute(t, "job", "sh", "-c", "yes | head -n 1")

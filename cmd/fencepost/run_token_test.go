@@ -10,7 +10,7 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 )
@@ -38,7 +38,7 @@ func TestRunGivesTheTokenToTheProgram(t *testing.T) {
 	}
 }
 
-// What docs/run.md has for SQL.
+// The SQL of docs/run.md is admitted.
 func TestRunsTokenIsAdmittedByItsParts(t *testing.T) {
 	t.Parallel()
 	pool, schema := testenv.Postgres(t)
@@ -58,8 +58,8 @@ func TestRunsTokenIsAdmittedByItsParts(t *testing.T) {
 	require.ErrorContains(t, older(), "ZF001")
 }
 
-// The lock and the marks are in one database: a program that begins is the
-// writer at once, whatever an older one means to write before its first write.
+// If the lock and the marks are in one database, a program that begins raises the mark: an
+// older program's writes are refused before the new program's first write.
 func TestRunClaimsInPostgres(t *testing.T) {
 	t.Parallel()
 	pool, schema := testenv.Postgres(t)

@@ -46,21 +46,22 @@ func TestSimulateAsJSONSaysNothingOfThePage(t *testing.T) {
 	require.FileExists(t, file)
 }
 
-func TestAPageThatCannotBeWrittenIsNamed(t *testing.T) {
+func TestAPageThatCannotBeWrittenIsRefusedBeforeTheWork(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	for name, file := range map[string]string{
-		"no such folder": filepath.Join(folder, "none", "page.html"),
-		"a folder":       folder,
-		"a long name":    filepath.Join(folder, strings.Repeat("x", 300)),
+	for name, path := range map[string]string{
+		"no such folder": filepath.Join("none", "page.html"),
+		"a folder":       "",
+		"a long name":    strings.Repeat("x", 300),
+		"below a file":   filepath.Join("file", "page.html"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			done := execute(t, "simulate", "--rounds", "1", "--html", file)
-			require.Equal(t, 2, done.status)
-			require.Contains(t, done.out, "Verdict:", "what was found is told all the same")
-			require.Contains(t, done.err, "fencepost: html: "+file+" was not written: ")
-			requireOnly(t, folder)
+			folder := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(folder, "file"), nil, 0o600))
+			page := filepath.Join(folder, path)
+			done := execute(t, "simulate", "--rounds", "100000", "--html", page)
+			requireFailed(t, done, 2, "html: "+page+" was not written: ")
+			requireOnly(t, folder, "file")
 		})
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 )
 
 // hazard G1
@@ -30,7 +30,7 @@ func TestSimulateOnRealServers(t *testing.T) {
 	requireEmpty(t, done.temp)
 }
 
-// requireReport holds the JSON to its documented form, to the letter.
+// requireReport requires exactly the documented JSON.
 func requireReport(t *testing.T, out, issuer, store string) {
 	t.Helper()
 	naive := `","stale_attempted":2,"stale_accepted":2,"updates_lost":2,"refused":0},`

@@ -17,7 +17,7 @@ import (
 
 	"github.com/fencepost/fencepost/examples/adopt"
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
@@ -25,9 +25,9 @@ import (
 
 type work = func(pgx.Tx) error
 
-// TestEachLockIsFenced runs the functions of the page by many callers at once:
-// each acquisition is admitted after the one before, and whoever comes with an
-// older number is refused. The pause itself is in paused_test.go.
+// TestEachLockIsFenced calls the page's functions from many goroutines. Each acquisition
+// is admitted after the previous one, and a caller with an older number is refused. The
+// pause itself is in paused_test.go.
 func TestEachLockIsFenced(t *testing.T) {
 	t.Parallel()
 	locks := map[string]func(t *testing.T, pool *pgxpool.Pool) func(context.Context, work) error{
@@ -41,7 +41,8 @@ func TestEachLockIsFenced(t *testing.T) {
 			t.Parallel()
 			pool := database(t)
 			hold := open(t, pool)
-			// More callers than the pool has connections: none may starve the holder.
+			// More callers than the pool has connections: callers that wait must not take
+			// all connections from the holder.
 			callers := int(pool.Config().MaxConns) + 2
 			var group errgroup.Group
 			for range callers {
@@ -62,7 +63,7 @@ func TestLateCompletionOfAJobIsRefused(t *testing.T) {
 	pool, ctx := database(t), t.Context()
 	id, late, err := adopt.SkipLocked(ctx, pool, "worker-1")
 	require.NoError(t, err)
-	_, err = pool.Exec(ctx, "UPDATE jobs SET due = now()") // worker-1 is silent for a minute
+	_, err = pool.Exec(ctx, "UPDATE jobs SET due = now()") // as if worker-1 had not written for a minute
 	require.NoError(t, err)
 	again, tok, err := adopt.SkipLocked(ctx, pool, "worker-2")
 	require.NoError(t, err)
@@ -72,11 +73,12 @@ func TestLateCompletionOfAJobIsRefused(t *testing.T) {
 	require.NoError(t, adopt.Done(ctx, pool, id, tok))
 }
 
-// patiently asks again where the lock does not wait by itself.
+// patiently calls hold again if the lock does not wait by itself, or if a slow machine
+// let the lock expire or the holder's session end: nothing was applied then.
 func patiently(ctx context.Context, hold func(context.Context, work) error, w work) error {
 	for {
 		err := hold(ctx, w)
-		if !errors.Is(err, redislock.ErrNotObtained) {
+		if !errors.Is(err, redislock.ErrNotObtained) && !errors.Is(err, guard.ErrStale) && !errors.Is(err, guard.ErrEvicted) {
 			return err
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -94,19 +96,21 @@ func withRedsync(t *testing.T, pool *pgxpool.Pool) func(context.Context, work) e
 	client, prefix := testenv.Redis(t)
 	locks := redsync.New(goredis.NewPool(client))
 	return func(ctx context.Context, w work) error {
-		return adopt.Redsync(ctx, locks.NewMutex(prefix+"account/42"), pool, w)
+		return adopt.Redsync(ctx, locks.NewMutex(prefix+"account/42", redsync.WithTries(10_000)), pool, w)
 	}
 }
 
 func withRedislock(t *testing.T, pool *pgxpool.Pool) func(context.Context, work) error {
-	locks := redislock.New(testenv.SpareRedis(t)) // the key is the example's own
+	locks := redislock.New(testenv.SpareRedis(t)) // the example has a fixed key
 	return func(ctx context.Context, w work) error { return adopt.Redislock(ctx, locks, pool, w) }
 }
 
-func withAdvisory(t *testing.T, pool *pgxpool.Pool) func(context.Context, work) error {
+func withAdvisory(_ *testing.T, pool *pgxpool.Pool) func(context.Context, work) error {
 	return func(ctx context.Context, w work) error {
 		session, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
-		require.NoError(t, err)
+		if err != nil {
+			return err
+		}
 		defer session.Close(context.WithoutCancel(ctx))
 		return adopt.Advisory(ctx, session, pool, w)
 	}
@@ -116,15 +120,15 @@ func withNoLock(_ *testing.T, pool *pgxpool.Pool) func(context.Context, work) er
 	return adopt.NoLock(pool)
 }
 
-// database returns a pool on a database of this test alone: the examples use
-// the default schema, as a program would.
+// database returns a pool on a database for this test only: the examples use the default
+// schema, as a program does.
 func database(t *testing.T) *pgxpool.Pool {
 	pool, err := pgxpool.New(t.Context(), testenv.Database(t))
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	db := stdlib.OpenDBFromPool(pool)
 	defer db.Close()
-	require.NoError(t, migrations.Up(t.Context(), db))
+	require.NoError(t, migrations.Set{}.Up(t.Context(), db))
 	_, err = pool.Exec(t.Context(), tables)
 	require.NoError(t, err)
 	return pool

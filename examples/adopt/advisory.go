@@ -18,7 +18,7 @@ func Advisory(ctx context.Context, session *pgx.Conn, pool *pgxpool.Pool, work f
 		return err
 	}
 	defer session.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock(42)")
-	tok, err := sqlguard.Mint(ctx, session, "account/42", "billing:"+rand.Text())
+	tok, err := (&sqlguard.Guard{DB: session}).Mint(ctx, "account/42", "billing:"+rand.Text())
 	if err != nil {
 		return err
 	}

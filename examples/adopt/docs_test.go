@@ -3,10 +3,10 @@ package adopt_test
 import (
 	"testing"
 
-	"github.com/fencepost/fencepost/internal/quote"
+	"github.com/fencepost/fencepost/internal/test/doccheck"
 )
 
 func TestDocsQuoteThisCode(t *testing.T) {
 	t.Parallel()
-	quote.Check(t, "../../docs/adopt.md", ".")
+	doccheck.Check(t, "../../docs/adopt.md", ".")
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// Etcd needs no number from elsewhere: the revision at which etcd granted the
-// mutex is one.
+// Etcd needs no other source of numbers: it uses the revision at which etcd granted the
+// mutex.
 func Etcd(ctx context.Context, session *concurrency.Session, pool *pgxpool.Pool, work func(pgx.Tx) error) error {
 	mutex := concurrency.NewMutex(session, "/locks/account/42")
 	if err := mutex.Lock(ctx); err != nil {

@@ -10,24 +10,25 @@ import (
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/redistoken"
 )
 
-// partedTTL is that of the locks whose holder is parted from Redis.
+// partedTTL is the TTL of the locks whose holder is cut off from Redis.
 const partedTTL = time.Second
 
-// parted is a lock that is held, and kept.
+// parted is a lock that is held and renewed.
 type parted struct {
-	told    func(context.Context) // returns when the holder is told of the loss
+	told    func(context.Context) // returns when the holder detects the loss
 	release func(context.Context)
 }
 
-// taking takes a lock, as soon as it is free.
+// taking takes a lock as soon as it is free.
 type taking func(ctx context.Context, key string) (parted, error)
 
-// library is how to take locks at an address of Redis.
+// library returns a function that takes locks on the Redis at addr.
 type library func(t *testing.T, addr string) taking
 
 var libraries = map[string]library{
@@ -35,9 +36,10 @@ var libraries = map[string]library{
 		t.Helper()
 		iss := &redistoken.Issuer{Client: testenv.RedisAt(t, addr)}
 		t.Cleanup(func() { require.NoError(t, iss.Close()) })
-		expected := func(context.Context, token.Token, time.Duration, error) {} // not for the log
-		locker := token.Locker{
-			Issuer: iss, TTL: partedTTL, Margin: partedTTL / 4, Observer: token.Observer{Endangered: expected},
+		expected := func(context.Context, token.Token, time.Duration, error) {} // keeps expected losses out of the log
+		locker := lock.Locker{
+			Issuer: iss, TTL: partedTTL, SafetyMargin: partedTTL / 4, Hooks: lock.Hooks{RenewFailed: expected},
+			DangerouslyWithoutClaim: true,
 		}
 		return func(ctx context.Context, key string) (parted, error) {
 			lease, err := locker.Acquire(ctx, key)
@@ -55,7 +57,7 @@ var libraries = map[string]library{
 		locks := redsync.New(goredis.NewPool(testenv.RedisAt(t, addr)))
 		return func(ctx context.Context, key string) (parted, error) {
 			mutex := locks.NewMutex(key, redsync.WithExpiry(partedTTL),
-				redsync.WithTries(1000), redsync.WithRetryDelay(10*time.Millisecond))
+				redsync.WithTries(10_000), redsync.WithRetryDelay(10*time.Millisecond))
 			return parted{
 				told:    extended(func(ctx context.Context) error { _, err := mutex.ExtendContext(ctx); return err }),
 				release: func(ctx context.Context) { _, _ = mutex.UnlockContext(ctx) },
@@ -66,7 +68,7 @@ var libraries = map[string]library{
 		t.Helper()
 		locks := redislock.New(testenv.RedisAt(t, addr))
 		return func(ctx context.Context, key string) (parted, error) {
-			ctx, cancel := context.WithTimeout(ctx, time.Minute) // or Obtain waits for one ttl only
+			ctx, cancel := context.WithTimeout(ctx, 2*time.Minute) // otherwise Obtain waits for one TTL only
 			defer cancel()
 			retry := redislock.LinearBackoff(10 * time.Millisecond)
 			lock, err := locks.Obtain(ctx, key, partedTTL, &redislock.Options{RetryStrategy: retry})
@@ -78,8 +80,8 @@ var libraries = map[string]library{
 	},
 }
 
-// extended is how a holder is told where the library has no signal of its own: it
-// extends the lock in time, until that fails.
+// extended detects the loss if the library has no signal of its own: it extends the lock
+// in time, until that fails.
 func extended(extend func(context.Context) error) func(context.Context) {
 	return func(ctx context.Context) {
 		for time.Sleep(partedTTL / 3); extend(ctx) == nil; time.Sleep(partedTTL / 3) {

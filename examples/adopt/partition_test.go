@@ -4,26 +4,19 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
-	"github.com/fencepost/fencepost/simulations/proxy"
+	"github.com/fencepost/fencepost/internal/netfault"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 )
 
 // hazard L1
-func TestWhoHearsOfAPartitionInTime(t *testing.T) {
-	rounds := 10
-	if text := os.Getenv("FENCEPOST_PARTITIONS"); text != "" {
-		var err error
-		rounds, err = strconv.Atoi(text)
-		require.NoError(t, err)
-	}
+func TestStressWhichHolderLearnsOfAPartitionInTime(t *testing.T) {
+	rounds := testenv.Rounds(t, "FENCEPOST_PARTITIONS", 10)
 	for name, lib := range libraries {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -33,7 +26,7 @@ func TestWhoHearsOfAPartitionInTime(t *testing.T) {
 			}
 			slices.Sort(late)
 			least, most := late[0], late[len(late)-1]
-			t.Logf("%s: told %v after somebody else had the lock, at the median of %d rounds; from %v to %v",
+			t.Logf("%s: detected the loss %v after another holder had the lock, at the median of %d rounds; from %v to %v",
 				name, late[len(late)/2], len(late), least, most)
 			if name == "fencepost" {
 				require.Negative(t, most)
@@ -44,9 +37,9 @@ func TestWhoHearsOfAPartitionInTime(t *testing.T) {
 	}
 }
 
-// partAll has so many holders at once, each behind a proxy of its own that lets
-// nothing pass any more, and answers how long after its successor had the lock
-// each was told. Below zero it was told before.
+// partAll starts that many holders, each behind a proxy of its own, and blocks the
+// proxies. It returns for each holder how long after its successor's acquisition it
+// detected the loss. A negative time means before it.
 func partAll(t *testing.T, lib library, n int) (late []time.Duration) {
 	t.Helper()
 	t.Run("rounds", func(t *testing.T) {
@@ -58,7 +51,7 @@ func partAll(t *testing.T, lib library, n int) (late []time.Duration) {
 		}
 		answers := make(chan answer)
 		for i := range n {
-			p, err := proxy.Start(client.Options().Addr)
+			p, err := netfault.Start(client.Options().Addr)
 			require.NoError(t, err)
 			t.Cleanup(p.Close)
 			far := lib(t, p.Addr())
@@ -76,7 +69,7 @@ func partAll(t *testing.T, lib library, n int) (late []time.Duration) {
 	return late
 }
 
-func part(ctx context.Context, p *proxy.Proxy, far, near taking, key string) (late time.Duration, err error) {
+func part(ctx context.Context, p *netfault.Proxy, far, near taking, key string) (late time.Duration, err error) {
 	held, err := far(ctx, key)
 	if err != nil {
 		return 0, err
@@ -84,7 +77,7 @@ func part(ctx context.Context, p *proxy.Proxy, far, near taking, key string) (la
 	told := make(chan time.Time, 1)
 	go func() { held.told(ctx); told <- time.Now() }()
 	time.Sleep(rand.N(partedTTL))
-	p.Blackhole(proxy.Both)
+	p.Blackhole(netfault.Both)
 	other, err := near(ctx, key)
 	at := time.Now()
 	if err != nil {
@@ -92,7 +85,7 @@ func part(ctx context.Context, p *proxy.Proxy, far, near taking, key string) (la
 	}
 	late = (<-told).Sub(at)
 	other.release(ctx)
-	p.Heal(proxy.Both)
+	p.Heal(netfault.Both)
 	held.release(ctx)
 	return late, nil
 }

@@ -8,23 +8,23 @@ import (
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 
-	"github.com/fencepost/fencepost/internal/paused"
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/pausetest"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 )
 
 func TestPausedWriterIsRefused(t *testing.T) {
 	t.Parallel()
-	paused.Story(t, func(t *testing.T, fence *sqlguard.Guard) paused.Lock {
+	pausetest.Run(t, func(t *testing.T, fence *sqlguard.Guard) pausetest.Lock {
 		client, prefix := testenv.Redis(t)
 		locks := redsync.New(goredis.NewPool(client))
 		return func(ctx context.Context, resource, _ string) (token.Token, error) {
-			mutex := locks.NewMutex(prefix+resource, redsync.WithExpiry(50*time.Millisecond), redsync.WithTries(200))
+			mutex := locks.NewMutex(prefix+resource, redsync.WithExpiry(50*time.Millisecond), redsync.WithTries(10_000))
 			if err := mutex.LockContext(ctx); err != nil {
 				return token.Token{}, err
 			}
-			return fence.Mint(ctx, fence.DB, resource, mutex.Value())
+			return fence.Mint(ctx, resource, mutex.Value())
 		}
 	})
 }

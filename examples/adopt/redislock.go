@@ -19,7 +19,7 @@ func Redislock(ctx context.Context, locks *redislock.Client, pool *pgxpool.Pool,
 		return err
 	}
 	defer lock.Release(context.WithoutCancel(ctx))
-	tok, err := sqlguard.Mint(ctx, pool, "account/42", lock.Token())
+	tok, err := (&sqlguard.Guard{DB: pool}).Mint(ctx, "account/42", lock.Token())
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ func Redsync(ctx context.Context, mutex *redsync.Mutex, pool *pgxpool.Pool, work
 		return err
 	}
 	defer mutex.UnlockContext(context.WithoutCancel(ctx))
-	tok, err := sqlguard.Mint(ctx, pool, "account/42", mutex.Value())
+	tok, err := (&sqlguard.Guard{DB: pool}).Mint(ctx, "account/42", mutex.Value())
 	if err != nil {
 		return err
 	}

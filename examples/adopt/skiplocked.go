@@ -18,13 +18,13 @@ func SkipLocked(ctx context.Context, pool *pgxpool.Pool, worker string) (id int6
 		if err := tx.QueryRow(ctx, nextJob).Scan(&id); err != nil {
 			return err
 		}
-		tok, err = sqlguard.Mint(ctx, tx, fmt.Sprintf("job/%d", id), worker+":"+rand.Text())
+		tok, err = (&sqlguard.Guard{}).MintTx(ctx, tx, fmt.Sprintf("job/%d", id), worker+":"+rand.Text())
 		return err
 	})
 	return id, tok, err
 }
 
-// Done completes a job, unless somebody else has claimed it since.
+// Done completes a job, unless another worker has claimed it since.
 func Done(ctx context.Context, pool *pgxpool.Pool, id int64, tok token.Token) error {
 	db := (&sqlguard.Guard{DB: pool}).On(tok.Resource)
 	_, err := db.Exec(token.NewContext(ctx, tok), "UPDATE jobs SET state = 'done' WHERE id = $1", id)

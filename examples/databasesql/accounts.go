@@ -1,8 +1,8 @@
-// Package databasesql fences writes over database/sql, here to PostgreSQL
-// through pgx/stdlib; MySQL, MariaDB and SQLite differ by the guard's Dialect.
+// Package databasesql fences writes over database/sql, here to PostgreSQL through
+// pgx/stdlib. For MySQL, MariaDB and SQLite only the guard's Dialect differs.
 //
 //	fence.Update(ctx, resource, fn)    begins the transaction itself
-//	fence.Join(ctx, tx, resource)      comes first in one that somebody else has begun
+//	fence.Join(ctx, tx, resource)      comes first in a transaction that the caller has begun
 //
 // The guard needs the *sql.Tx: a statement on the *sql.DB is not fenced.
 package databasesql
@@ -17,8 +17,8 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// ErrFunds is returned for an account with less than what is wanted.
-var ErrFunds = errors.New("accounts: not enough")
+// ErrFunds is returned if the balance of the account is too low.
+var ErrFunds = errors.New("accounts: balance too low")
 
 // Accounts is a repository over database/sql.
 type Accounts struct {
@@ -29,13 +29,13 @@ type Accounts struct {
 // New returns the accounts of a database that package migrations has migrated.
 func New(db *sql.DB) *Accounts { return &Accounts{db: db, fence: &stdsql.Guard{DB: db}} }
 
-// resource is the one name that all writers of an account use.
+// resource returns the resource's name, which all writers of an account must use.
 func resource(id int64) string { return fmt.Sprintf("account/%d", id) }
 
-// Claim is for the token.Locker of whoever works on accounts.
+// Claim raises an account's mark. It is the Claim of the lock.Locker for accounts.
 func (a *Accounts) Claim(ctx context.Context, tok token.Token) error { return a.fence.Admit(ctx, tok) }
 
-// Balance is a read like any other.
+// Balance is a plain read.
 func (a *Accounts) Balance(ctx context.Context, id int64) (balance int64, err error) {
 	err = a.db.QueryRowContext(ctx, "SELECT balance FROM accounts WHERE id = $1", id).Scan(&balance)
 	return balance, err
@@ -46,8 +46,8 @@ func (a *Accounts) Withdraw(ctx context.Context, id, amount int64) error {
 	return a.fence.Update(ctx, resource(id), func(tx *sql.Tx) error { return withdraw(ctx, tx, id, amount) })
 }
 
-// WithdrawIn does so in a transaction that the caller has begun, where nothing
-// that matters was read yet. After an error the caller rolls back.
+// WithdrawIn is Withdraw in a transaction that the caller has begun and has not read from
+// yet. After an error the caller must roll back.
 func (a *Accounts) WithdrawIn(ctx context.Context, tx *sql.Tx, id, amount int64) error {
 	if err := a.fence.Join(ctx, tx, resource(id)); err != nil {
 		return err

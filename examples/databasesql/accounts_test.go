@@ -9,8 +9,8 @@ import (
 	"github.com/fencepost/fencepost/examples/internal/bank"
 )
 
-// codes are the two ways to write, in a transaction of the guard's and in one
-// of the caller's.
+// codes are the two ways to write: in a transaction of the guard's and in one of the
+// caller's.
 func codes(db *sql.DB) map[string]bank.Code {
 	accounts := databasesql.New(db)
 	code := bank.Code{Claim: accounts.Claim, Balance: func(ctx context.Context) (int64, error) { return accounts.Balance(ctx, 42) }}
@@ -22,7 +22,7 @@ func codes(db *sql.DB) map[string]bank.Code {
 	return map[string]bank.Code{"Update": update, "Join": join}
 }
 
-// inTx is what many programs have: somebody begins, and somebody ends.
+// inTx is a typical helper of programs: it begins the transaction and ends it.
 func inTx(ctx context.Context, db *sql.DB, fn func(tx *sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -43,7 +43,7 @@ func TestALateWriterIsRefused(t *testing.T) {
 			codes(bank.DB(t))[name].Refused(t)
 		})
 	}
-	t.Run("the same transaction without Join lets it in", func(t *testing.T) {
+	t.Run("the same transaction without Join accepts the write", func(t *testing.T) {
 		t.Parallel()
 		db := bank.DB(t)
 		code := codes(db)["Join"]

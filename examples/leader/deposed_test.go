@@ -9,16 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 )
 
-// A leader who has slept through the end of its term writes what it had meant to.
+// A leader that was paused past the end of its term writes afterwards.
 func TestADeposedLeaderIsRefused(t *testing.T) {
 	t.Parallel()
 	pool, fence, plans := database(t)
-	terms := stand(t, redisIssuer(t), 2)
+	terms := stand(t, redisIssuer(t), 2, kept)
 	old := next(t, terms)
 	old.resign <- nil
 	now := next(t, terms)
@@ -32,7 +32,7 @@ func TestADeposedLeaderIsRefused(t *testing.T) {
 
 	_, err := pool.Exec(t.Context(), "UPDATE "+plans+" SET plan = $1", "old")
 	require.NoError(t, err)
-	require.Equal(t, "old", read(t, pool, plans), "without the fence it has the last word")
+	require.Equal(t, "old", read(t, pool, plans), "without the fence its late write is applied")
 }
 
 func database(t *testing.T) (*pgxpool.Pool, *sqlguard.Guard, string) {

@@ -1,5 +1,5 @@
-// Package leader elects one of several instances: the one that has the lock
-// leads, and election is nothing but a loop around token.Locker.Hold.
+// Package leader elects one of several instances: the instance that has the lock leads.
+// An election is a loop around lock.Locker.Hold.
 //
 //	stand ──Hold──▶ lead(ctx) ──lost──▶ stand again
 //	                    │
@@ -7,13 +7,12 @@
 //
 // # What it teaches
 //
-//   - Lead until ctx ends, and then return: ctx ends when the lease is lost. What
-//     was started under it has to end with it.
-//   - To return nil is to step down. Others go first.
-//   - Whoever has lost the lease stands again at once. Whoever failed pauses, for
-//     longer each time: an instance that cannot lead should not keep the others
-//     from it.
-//   - There is no "am I the leader?": the answer is old when it arrives. A leader
-//     writes under its token, and whoever leads no more is refused by the guard.
+//   - Lead until ctx ends, and then return: ctx ends when the lease is lost. All work
+//     that was started under it has to end with it.
+//   - To step down, return nil. Other instances go first.
+//   - An instance that has lost the lease stands again at once. An instance that
+//     failed pauses, longer each time, so that others can lead in the meantime.
+//   - There is no "am I the leader?": the answer may be outdated when it arrives. A
+//     leader writes under its token, and the guard refuses the writes of a former leader.
 //   - The token's number is the term. It rises with every election.
 package leader

@@ -7,21 +7,22 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
 )
 
-// Candidate stands for election. All instances have one role and one issuer.
+// Candidate stands for election. All instances have the same role and issuer.
 type Candidate struct {
-	Locks *token.Locker // without a Wait: candidates have time
+	Locks *lock.Locker // without a WaitTimeout: candidates can wait
 	Role  string
 	// Lead works until its context ends, or returns sooner to step down.
 	Lead func(ctx context.Context) error
-	// Pause is what a candidate waits after a failure, twice as long after the
-	// next one, and up to a hundred times as long. It must be above 0.
+	// Pause is how long a candidate waits after a failure. It doubles with each further
+	// failure, up to a hundred times Pause. It must be above 0.
 	Pause time.Duration
 }
 
-// Run stands, leads and stands again until ctx ends, whose cause it returns.
+// Run stands, leads and stands again until ctx ends. It returns the cause of ctx.
 func (c *Candidate) Run(ctx context.Context) error {
 	for pause := c.Pause; ; {
 		led := false
@@ -45,17 +46,17 @@ func (c *Candidate) Run(ctx context.Context) error {
 	}
 }
 
-// Next is what a candidate does after a term.
+// Next is the next step of a candidate after a term.
 type Next string
 
-// What a candidate does next.
+// The next steps.
 const (
-	StandAgain Next = "stand again" // somebody else leads, or may
-	PauseFirst Next = "pause first" // this instance, or the lock, does not work
+	StandAgain Next = "stand again" // another instance leads or can lead
+	PauseFirst Next = "pause first" // this instance, or the lock, has failed
 )
 
-// After says what to do after a term that ended with err, of Hold. One that was
-// lost may have failed for that reason alone.
+// After returns the next step after a term that ended with err, the error of Hold. If the
+// lease was lost, other errors of the term may be a result of that.
 func After(err error) Next {
 	for _, deposed := range []error{token.ErrLost, token.ErrHeld, guard.ErrStale} {
 		if errors.Is(err, deposed) {

@@ -8,27 +8,30 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/examples/leader"
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/redistoken"
 )
 
-// term is one leader's.
+const kept = time.Hour
+
+// term is a term of one leader.
 type term struct {
 	tok     token.Token
 	resign  chan error // ends the term
 	deposed chan error // with the cause
 }
 
-// stand has instances stand for election until the test ends, and returns their
-// terms as they begin.
-func stand(t *testing.T, issuer token.Issuer, instances int) <-chan *term {
+// stand lets instances stand for election until the test ends, and returns their terms as
+// they begin. A TTL of kept does not expire on a slow machine.
+func stand(t *testing.T, issuer token.Issuer, instances int, ttl time.Duration) <-chan *term {
 	terms := make(chan *term)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	for range instances {
 		c := &leader.Candidate{
-			Locks: &token.Locker{Issuer: issuer, TTL: time.Second}, Role: role, Pause: time.Millisecond,
+			Locks: &lock.Locker{Issuer: issuer, TTL: ttl, DangerouslyWithoutClaim: true}, Role: role, Pause: time.Millisecond,
 			Lead: func(ctx context.Context) error { return lead(ctx, terms) },
 		}
 		go func() { ended <- c.Run(ctx) }()
@@ -66,8 +69,8 @@ func next(t *testing.T, terms <-chan *term) *term {
 	select {
 	case now := <-terms:
 		return now
-	case <-time.After(time.Minute):
-		require.FailNow(t, "nobody leads")
+	case <-time.After(2 * time.Minute):
+		require.FailNow(t, "no instance leads")
 		return nil
 	}
 }

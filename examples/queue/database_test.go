@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/examples/queue"
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/migrations"
 )
 
-// complete pays what the job is about.
+// complete pays for the job.
 func complete(ctx context.Context, db *pgxpool.Pool, job *queue.Job) error {
 	return (&queue.Queue{DB: db}).Complete(ctx, job, func(tx pgx.Tx) error { return pay(ctx, tx, job) })
 }
@@ -36,7 +36,7 @@ func database(t *testing.T, jobs int) *pgxpool.Pool {
 	t.Cleanup(pool.Close)
 	db := stdlib.OpenDBFromPool(pool)
 	defer db.Close()
-	require.NoError(t, migrations.Up(t.Context(), db))
+	require.NoError(t, migrations.Set{}.Up(t.Context(), db))
 	_, err = pool.Exec(t.Context(), queue.Schema+"; CREATE TABLE payments (job bigint NOT NULL)")
 	require.NoError(t, err)
 	require.NoError(t, pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {

@@ -14,8 +14,7 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// Schema is the table that a Queue wants. The index is for those who look for
-// what is due.
+// Schema makes the table of a Queue. Its index serves the search for due jobs.
 const Schema = `CREATE TABLE jobs (
 	id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	payload text NOT NULL,
@@ -25,19 +24,19 @@ const Schema = `CREATE TABLE jobs (
 );
 CREATE INDEX ON jobs (due) WHERE NOT done`
 
-// ErrEmpty says that no job is due.
+// ErrEmpty is returned if no job is due.
 var ErrEmpty = errors.New("queue: no job is due")
 
-// Queue is one worker's. Several have one database.
+// Queue is the queue of one worker. Several workers share one database.
 type Queue struct {
 	DB     *pgxpool.Pool
 	Worker string
-	// Visible is how long a job that was taken stays out of sight. It may be too
-	// short: that costs work that is done twice, and no result that is there twice.
+	// Visible is how long a job that was taken is hidden from other workers. If it is too
+	// short, work is done twice, but its result is written once.
 	Visible time.Duration
 }
 
-// Job has been taken.
+// Job is a job that was taken.
 type Job struct {
 	ID      int64
 	Payload string
@@ -45,11 +44,10 @@ type Job struct {
 	tok     token.Token
 }
 
-// Context carries the token of the claim.
+// Context returns a context with the token of the claim.
 func (j *Job) Context(ctx context.Context) context.Context { return token.NewContext(ctx, j.tok) }
 
-// Put returns the id of a new job. On the transaction that gives rise to the
-// job, it is there if and only if that commits.
+// Put adds a job and returns its id. The job exists if and only if tx commits.
 func Put(ctx context.Context, tx pgx.Tx, payload string) (id int64, err error) {
 	err = tx.QueryRow(ctx, "INSERT INTO jobs (payload) VALUES ($1) RETURNING id", payload).Scan(&id)
 	return id, err
@@ -61,8 +59,8 @@ const takeSQL = `UPDATE jobs SET due = clock_timestamp() + $1::interval, tries =
 	RETURNING id, payload, tries`
 
 // Take returns the job that has been due for longest, or ErrEmpty. From then on
-// nobody else completes it. Where a worker is completing it in this very moment,
-// one of the two is guard.ErrRetryable.
+// no other worker can complete it. If a worker is completing it at the same
+// moment, one of the two calls returns guard.ErrRetryable.
 func (q *Queue) Take(ctx context.Context) (*Job, error) {
 	var job Job
 	err := pgx.BeginFunc(ctx, q.DB, func(tx pgx.Tx) error {
@@ -70,7 +68,7 @@ func (q *Queue) Take(ctx context.Context) (*Job, error) {
 			return err
 		}
 		var err error
-		job.tok, err = sqlguard.Mint(ctx, tx, resource(job.ID), q.Worker+":"+rand.Text())
+		job.tok, err = (&sqlguard.Guard{}).MintTx(ctx, tx, resource(job.ID), q.Worker+":"+rand.Text())
 		return err
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -82,8 +80,8 @@ func (q *Queue) Take(ctx context.Context) (*Job, error) {
 	return &job, nil
 }
 
-// Complete writes the job's result and ends it, in one transaction, unless
-// somebody else has taken it since: guard.ErrStale, and nothing was written.
+// Complete writes the job's result and ends it, in one transaction. If another
+// worker has taken the job since, it returns guard.ErrStale and writes nothing.
 func (q *Queue) Complete(ctx context.Context, job *Job, result func(tx pgx.Tx) error) error {
 	return sqlguard.Update(job.Context(ctx), q.DB, resource(job.ID), func(tx pgx.Tx) error {
 		if err := result(tx); err != nil {

@@ -32,7 +32,7 @@ func TestALateCompletionIsRefused(t *testing.T) {
 		require.ErrorIs(t, complete(t.Context(), db, late), guard.ErrStale)
 		require.Equal(t, 1, paid(t, db))
 	})
-	t.Run("and without the fence the job is completed twice", func(t *testing.T) {
+	t.Run("without the fence the job is completed twice", func(t *testing.T) {
 		t.Parallel()
 		db := database(t, 1)
 		late, next := overtaken(t, db)
@@ -47,7 +47,7 @@ func TestALateCompletionIsRefused(t *testing.T) {
 	})
 }
 
-// overtaken has a worker sleep past its timeout, and another one take the job.
+// overtaken pauses a worker past its timeout, and lets another worker take the job.
 func overtaken(t *testing.T, db *pgxpool.Pool) (late, next *queue.Job) {
 	var err error
 	late, err = (&queue.Queue{DB: db, Worker: "late"}).Take(t.Context())
@@ -59,7 +59,7 @@ func overtaken(t *testing.T, db *pgxpool.Pool) (late, next *queue.Job) {
 	return late, next
 }
 
-func TestAJobThatWasTakenIsOutOfSight(t *testing.T) {
+func TestAJobThatWasTakenIsHidden(t *testing.T) {
 	t.Parallel()
 	db := database(t, 1)
 	worker := &queue.Queue{DB: db, Worker: "one", Visible: time.Hour}

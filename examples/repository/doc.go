@@ -1,9 +1,9 @@
-// Package repository has one repository three times, to be read side by side.
-// The methods keep their signatures: the token comes with ctx.
+// Package repository has the same repository three times, to be compared. The methods
+// keep their signatures: the token is in ctx.
 //
 //	before    no guard
 //	after     Guard.Update and Guard.On in the place of a transaction and of a statement
-//	rows      sqlguard.Table: the row carries its own mark
+//	rows      rowguard.Table: the row carries its own mark
 //
 // Compare them with
 //

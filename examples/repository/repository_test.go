@@ -14,7 +14,7 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// repository is what all three are: not a signature has changed.
+// repository is the interface of all three: the signatures are the same.
 type repository interface {
 	Balance(ctx context.Context, id int64) (int64, error)
 	SetBalance(ctx context.Context, id, balance int64) error
@@ -64,7 +64,7 @@ func open(t *testing.T) *pgxpool.Pool {
 func TestALateWriter(t *testing.T) {
 	t.Parallel()
 	for spend := range spends {
-		t.Run("it is let in before, by "+spend, func(t *testing.T) {
+		t.Run("it is accepted in before, by "+spend, func(t *testing.T) {
 			t.Parallel()
 			code(before.New(open(t)), spend).Corrupted(t)
 		})

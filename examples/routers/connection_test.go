@@ -16,13 +16,13 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// wrappings are the guards beneath which a handler must still reach its
-// connection: the plain one, and one that wraps the writer to see the status.
+// wrappings are guards under which a handler must still reach its connection: the plain
+// one, and one that wraps the writer to read the status.
 var wrappings = map[string]func(t *testing.T) httpguard.Middleware{
-	"as it is": func(*testing.T) httpguard.Middleware { return guarded(&guard.Memory{}) },
-	"with Unspent": func(t *testing.T) httpguard.Middleware {
+	"plain": func(*testing.T) httpguard.Middleware { return guarded(&guard.Memory{}) },
+	"with OnUnusedToken": func(t *testing.T) httpguard.Middleware {
 		m := guarded(&guard.Memory{})
-		m.Unspent = func(_ *http.Request, tok token.Token) { t.Errorf("%v was not spent", tok) }
+		m.OnUnusedToken = func(_ *http.Request, tok token.Token) { t.Errorf("%v was not used", tok) }
 		return m
 	},
 }
@@ -58,7 +58,7 @@ func TestAHandlerReachesItsConnection(t *testing.T) {
 				close(seen)
 				require.NoError(t, err)
 			})
-			t.Run(name+", to take it over", func(t *testing.T) {
+			t.Run(name+", to hijack it", func(t *testing.T) {
 				t.Parallel()
 				s := serve(t, r.route(wrapping(t).Wrap, func(w http.ResponseWriter, r *http.Request) {
 					spend(t, r)
@@ -74,18 +74,18 @@ func TestAHandlerReachesItsConnection(t *testing.T) {
 				}), two)
 				want := map[bool]int{false: 299, true: http.StatusOK}[two]
 				require.Equal(t, want, put(t, s, transfer, "", line("account/42", 33)).status)
-				require.Equal(t, want, put(t, s, transfer, "", line("account/42", 34)).status, "the window has opened again")
+				require.Equal(t, want, put(t, s, transfer, "", line("account/42", 34)).status, "the slot is free again")
 			})
 		}
 	})
 }
 
-// hiding is a home-made wrapper of the writer, as for a counter of statuses.
+// hiding is a wrapper of the writer without Unwrap, such as a counter of statuses.
 type hiding struct{ http.ResponseWriter }
 
-// A client that stops in the middle of its body keeps its handler in a read. A
-// newer token ends it through whatever the router wraps the writer in.
-func TestASleepingClientKeepsNobodyWaiting(t *testing.T) {
+// A client that stops in the middle of its body blocks its handler in a read. A newer
+// token ends the read through all of the router's wrappers of the writer.
+func TestAStalledClientBlocksNoNewerRequest(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, r router, two bool) {
 		newer := func(m httpguard.Middleware, wrap middleware) (newer, older reply) {
@@ -111,21 +111,24 @@ func TestASleepingClientKeepsNobodyWaiting(t *testing.T) {
 			require.NoError(t, stall.Close())
 			return newer, <-done
 		}
-		// The naive wrapper has no Unwrap: the older handler cannot be told.
-		m := guarded(&guard.Memory{})
-		m.Wait = 50 * time.Millisecond
+		// The naive wrapper has no Unwrap: the older handler's read cannot be ended.
 		naive := func(next http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(hiding{w}, r) })
 		}
-		got, older := newer(m, naive)
+		twin := func() (got, older reply) {
+			m := guarded(&guard.Memory{}) // each try has marks of its own, otherwise the older token would be stale
+			m.WaitTimeout = 50 * time.Millisecond
+			return newer(m, naive)
+		}
+		got, older := twin()
 		for tries := 0; got.status == http.StatusOK && tries < 20; tries++ {
-			got, older = newer(m, naive) // one that was not in its read yet is told as it begins
+			got, older = twin() // if the handler was not in its read yet, the read fails at once
 		}
 		require.Equal(t, http.StatusServiceUnavailable, got.status)
 		require.Equal(t, http.StatusOK, older.status)
 
-		m = guarded(&guard.Memory{})
-		m.Wait = time.Hour
+		m := guarded(&guard.Memory{})
+		m.WaitTimeout = time.Hour
 		got, older = newer(m, none)
 		require.Equal(t, http.StatusOK, got.status)
 		require.Equal(t, http.StatusPreconditionFailed, older.status)

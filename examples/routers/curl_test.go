@@ -17,29 +17,30 @@ import (
 	"github.com/fencepost/fencepost/httpguard"
 )
 
-// said is an answer as curl tells it.
-type said struct {
+// curlAnswer is an answer as curl prints it.
+type curlAnswer struct {
 	status   int
 	version  string
-	connects int // connections that had to be made for it
+	connects int // connections that curl made for it
 	kind     string
 }
 
 var writeOut = regexp.MustCompile(`(?m)^(\d{3}) ([\d.]+) (\d+)$`)
 
-// curl has no settings of the user's.
+// curl returns a command that ignores the user's settings.
 func curl(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	fixed := []string{"-q", "-sS", "--max-time", "120", "-w", `\n%{http_code} %{http_version} %{num_connects}\n`}
 	return program(t, "curl", append(fixed, args...)...)
 }
 
-// told reads what curl has printed: the body of each answer, and a line of its own.
-func told(t *testing.T, out string) (all []said) {
+// parseCurl parses curl's output: for each answer the body, and then a line with status,
+// version and connections.
+func parseCurl(t *testing.T, out string) (all []curlAnswer) {
 	t.Helper()
 	from := 0
 	for _, at := range writeOut.FindAllStringSubmatchIndex(out, -1) {
-		var one said
+		var one curlAnswer
 		one.status, _ = strconv.Atoi(out[at[2]:at[3]])
 		one.version = out[at[4]:at[5]]
 		one.connects, _ = strconv.Atoi(out[at[6]:at[7]])
@@ -52,7 +53,7 @@ func told(t *testing.T, out string) (all []said) {
 	return all
 }
 
-// field is the argument that sends a line of the field.
+// field returns the arguments that send a line of the field.
 func field(line string) []string { return []string{"-H", httpguard.Header + ": " + line} }
 
 func authority(t *testing.T, s *httptest.Server) string {
@@ -87,7 +88,7 @@ func TestCurl(t *testing.T) {
 				s = serve(t, service, true)
 				c.args = append(c.args, "--cacert", authority(t, s))
 			}
-			twice := func(body string, lines ...string) []said {
+			twice := func(body string, lines ...string) []curlAnswer {
 				args := append([]string{"-X", "PUT"}, c.args...)
 				if body != "" {
 					args = append(args, "-d", body)
@@ -96,18 +97,18 @@ func TestCurl(t *testing.T) {
 					args = append(args, field(line)...)
 				}
 				url := s.URL + "/accounts/42"
-				if c.version == "2" && !c.tls { // curl 7.88 fails at a second URL there, whoever serves it
+				if c.version == "2" && !c.tls { // curl 7.88 fails at a second URL there, with every server
 					again := output(t, curl(t, append(args, url)...))
-					return told(t, again+output(t, curl(t, append(args, url)...)))
+					return parseCurl(t, again+output(t, curl(t, append(args, url)...)))
 				}
-				return told(t, output(t, curl(t, append(args, url, url)...)))
+				return parseCurl(t, output(t, curl(t, append(args, url, url)...)))
 			}
-			both := func(status int, kind string) []said {
-				return []said{{status, c.version, 1, kind}, {status, c.version, c.connects, kind}}
+			both := func(status int, kind string) []curlAnswer {
+				return []curlAnswer{{status, c.version, 1, kind}, {status, c.version, c.connects, kind}}
 			}
-			// Requests that are refused have no body: where an answer over HTTP/2
-			// comes before it, curl 7.88 takes the end of the stream for an error
-			// (RFC 9113 §8.1 says that it must not).
+			// Refused requests have no body: if an answer over HTTP/2 comes before the
+			// body, curl 7.88 treats the end of the stream as an error (RFC 9113 §8.1
+			// forbids that).
 			require.Equal(t, both(428, "ProblemMissing"), twice(""))
 			require.Equal(t, both(204, ""), twice("100", line("account/42", 33)))
 			require.Equal(t, both(204, ""), twice("110", line("account/42", 34)))
@@ -126,13 +127,13 @@ func TestCurlFoldsAField(t *testing.T) {
 	// hazard W5
 	a := open(t)
 	s, sent := listen(t, routers.Chi(a, guarded(a.Fence)))
-	for folded, want := range map[string]said{
+	for folded, want := range map[string]curlAnswer{
 		line("account/7", 1) + ",\r\n " + line("account/42", 33):  {204, "1.1", 1, ""},
 		line("account/42", 33) + ",\r\n " + line("account/42", 9): {400, "1.1", 1, "ProblemMalformed"},
 		"3\r\n " + line("account/42", 3):                          {400, "1.1", 1, "ProblemMalformed"},
 	} {
-		got := told(t, output(t, curl(t, append(field(folded), "-X", "PUT", "-d", "100", s.URL+"/accounts/42")...)))
-		require.Equal(t, []said{want}, got, folded)
-		require.Contains(t, sent.String(), folded, "it is on the wire as it was given")
+		got := parseCurl(t, output(t, curl(t, append(field(folded), "-X", "PUT", "-d", "100", s.URL+"/accounts/42")...)))
+		require.Equal(t, []curlAnswer{want}, got, folded)
+		require.Contains(t, sent.String(), folded, "curl sends the folded field")
 	}
 }

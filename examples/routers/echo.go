@@ -10,12 +10,14 @@ import (
 	"github.com/fencepost/fencepost/httpguard"
 )
 
-// Echo is the service on echo. WrapMiddleware copies echo's path parameters to
-// where net/http has them; that of echo v4 does not. Behind it, c.Request() is
-// still the guard's: for what stands around the guard, its context has ended.
+// Echo is the service on echo. WrapMiddleware copies echo's path parameters to net/http's
+// path values; the one of echo v4 does not. After the guard has returned, c.Request() is
+// still the guard's request, whose context has ended: middleware around the guard must
+// not use it.
 //
-// e.Pre runs before routing, and the guard there answers every write with 500.
-// e.Use runs after it, for each route: those without an :id are answered so too.
+// e.Pre runs before routing, and with the guard there every write is answered with 500.
+// e.Use runs after routing, for each route: writes to routes without an :id are answered
+// with 500 too.
 func Echo(a *Accounts, guarded httpguard.Middleware) http.Handler {
 	e := echo.New()
 	e.Use(middleware.Recover())
@@ -23,9 +25,8 @@ func Echo(a *Accounts, guarded httpguard.Middleware) http.Handler {
 	return e
 }
 
-// putEcho answers all errors itself. One that it returned would be answered by
-// echo's own handler, which takes a refusal for a 500, and after the guard has
-// looked at the status.
+// putEcho answers all errors itself. If it returned an error, echo's own handler would
+// answer a refusal with 500, and only after the guard has read the status.
 func (a *Accounts) putEcho(c *echo.Context) error {
 	r := c.Request()
 	err := a.Put(r.Context(), c.Param("id"), r.Body)

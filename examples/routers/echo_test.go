@@ -14,38 +14,37 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// echoed answers a put with what handler returns, and counts the tokens that
-// the guard believes nobody has spent.
-func echoed(t *testing.T, handler echo.HandlerFunc, around ...echo.MiddlewareFunc) (got reply, unspent int) {
+// echoed sends a PUT to handler. It returns the reply, and how many tokens the middleware
+// reports as unused.
+func echoed(t *testing.T, handler echo.HandlerFunc, around ...echo.MiddlewareFunc) (got reply, unused int) {
 	t.Helper()
 	e, m := echo.New(), guarded(nil)
-	m.Unspent = func(*http.Request, token.Token) { unspent++ }
+	m.OnUnusedToken = func(*http.Request, token.Token) { unused++ }
 	e.Use(around...)
 	e.PUT("/accounts/:id", handler, echo.WrapMiddleware(m.Wrap))
 	s := serve(t, e, false)
 	got = put(t, s, "/accounts/42", "", line("account/42", 33))
-	s.Close() // the guard may look at the status after it was sent
-	return got, unspent
+	s.Close() // the guard may read the status after it was sent
+	return got, unused
 }
 
 func TestErrorsThatAreReturnedToEcho(t *testing.T) {
 	t.Parallel()
 	stale := &guard.StaleError{Token: token.Token{Resource: "account/42", Number: 33, Holder: "h33"}}
 
-	got, unspent := echoed(t, func(*echo.Context) error { return stale })
-	require.Equal(t, http.StatusInternalServerError, got.status, "echo does not know it")
-	require.Equal(t, 1, unspent, "the guard has seen no status, which is 200")
+	got, unused := echoed(t, func(*echo.Context) error { return stale })
+	require.Equal(t, http.StatusInternalServerError, got.status, "echo does not handle a StaleError")
+	require.Equal(t, 1, unused, "the guard has seen no status, which means 200")
 
-	got, unspent = echoed(t, func(c *echo.Context) error {
+	got, unused = echoed(t, func(c *echo.Context) error {
 		httpguard.Error(c.Response(), c.Request(), stale)
 		return nil
 	})
 	require.Equal(t, "ProblemStale", got.kind)
-	require.Zero(t, unspent)
+	require.Zero(t, unused)
 }
 
-// What echo's outer middleware finds in c.Request() afterwards is of no use for
-// work of its own.
+// After the guard, echo's outer middleware must not use c.Request() for work of its own.
 func TestEchosOuterMiddlewareHasAContextThatHasEnded(t *testing.T) {
 	t.Parallel()
 	var before, after error

@@ -11,9 +11,9 @@ import (
 
 // Gin is the service on gin.
 //
-// r.Use(GinMiddleware(guarded.Wrap)) runs after routing, for each route: writes
-// to those without an :id are answered with 500, and so is every write where the
-// guard stands around the engine.
+// r.Use(GinMiddleware(guarded.Wrap)) runs after routing, for each route: writes to routes
+// without an :id are answered with 500. If the guard is around the engine, so is every
+// write.
 func Gin(a *Accounts, guarded httpguard.Middleware) http.Handler {
 	r := gin.New()
 	r.Use(gin.Recovery())
@@ -21,9 +21,9 @@ func Gin(a *Accounts, guarded httpguard.Middleware) http.Handler {
 	return r
 }
 
-// GinMiddleware makes gin's of net/http's. The handlers behind it run inside, as
-// c.Next has them, and see its request. What wrap does not let through must not
-// run at all: gin would go on to the next handler by itself.
+// GinMiddleware converts middleware of net/http to gin's. The handlers behind it run
+// inside wrap and get its request. If wrap does not call its handler, GinMiddleware calls
+// c.Abort, since gin would run the next handler by itself.
 func GinMiddleware(wrap func(http.Handler) http.Handler) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		outer, admitted := c.Request, false
@@ -34,7 +34,7 @@ func GinMiddleware(wrap func(http.Handler) http.Handler) gin.HandlerFunc {
 			admitted, c.Request = true, r
 			defer func() { c.Request = outer }() // r ends with wrap
 			c.Next()
-			w.WriteHeader(c.Writer.Status()) // the handlers have written past w
+			w.WriteHeader(c.Writer.Status()) // the handlers have written to gin's writer and not to w
 		})).ServeHTTP(c.Writer, outer)
 		if !admitted {
 			c.Abort()
@@ -42,8 +42,8 @@ func GinMiddleware(wrap func(http.Handler) http.Handler) gin.HandlerFunc {
 	}
 }
 
-// putGin gives the guard the request's context, and not gin's own: that has no
-// token, unless the engine has ContextWithFallback.
+// putGin passes the request's context, and not gin's own: that has no token, unless the
+// engine has ContextWithFallback.
 func (a *Accounts) putGin(c *gin.Context) {
 	err := a.Put(c.Request.Context(), c.Param("id"), c.Request.Body)
 	switch {

@@ -40,13 +40,13 @@ func TestGinRunsNoHandlerOfARefusedRequest(t *testing.T) {
 			writes, r := 0, gin.New()
 			r.PUT("/accounts/:id", c.adapt(guarded(&guard.Memory{}).Wrap), func(*gin.Context) { writes++ })
 			s := serve(t, r, false)
-			require.Equal(t, "ProblemMissing", put(t, s, "/accounts/42", "").kind, "the client is told the same")
+			require.Equal(t, "ProblemMissing", put(t, s, "/accounts/42", "").kind, "the client gets the same answer")
 			require.Equal(t, c.writes, writes)
 		})
 	}
 }
 
-// A write that is given gin's context finds no token, and fails closed.
+// A write with gin's own context finds no token, and fails.
 func TestGinsOwnContextCarriesNoToken(t *testing.T) {
 	t.Parallel()
 	var own, requests error
@@ -60,7 +60,7 @@ func TestGinsOwnContextCarriesNoToken(t *testing.T) {
 	require.NoError(t, requests)
 }
 
-// What stands around the guard works on after it, with a context of its own.
+// Middleware around the guard continues after it, with a context of its own.
 func TestGinsOuterMiddlewareHasItsRequestBack(t *testing.T) {
 	t.Parallel()
 	var inside, after context.Context
@@ -84,18 +84,18 @@ func TestGinsOuterMiddlewareHasItsRequestBack(t *testing.T) {
 	require.Empty(t, token.All(after))
 }
 
-// Whether a 2xx was answered is known although gin's handlers write past the
+// The guard sees whether the status was 2xx, although gin's handlers do not write to the
 // guard's writer.
 func TestGinsStatusReachesTheGuard(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]int{http.StatusNoContent: 1, http.StatusNotFound: 0} {
-		unspent, r := 0, gin.New()
+		unused, r := 0, gin.New()
 		m := guarded(nil)
-		m.Unspent = func(*http.Request, token.Token) { unspent++ }
+		m.OnUnusedToken = func(*http.Request, token.Token) { unused++ }
 		r.PUT("/accounts/:id", routers.GinMiddleware(m.Wrap), func(c *gin.Context) { c.Status(status) })
 		s := serve(t, r, false)
 		require.Equal(t, status, put(t, s, "/accounts/42", "", line("account/42", 33)).status)
-		s.Close() // the guard has looked at the status
-		require.Equal(t, want, unspent, status)
+		s.Close() // the guard has read the status
+		require.Equal(t, want, unused, status)
 	}
 }

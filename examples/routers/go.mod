@@ -1,6 +1,6 @@
 module github.com/fencepost/fencepost/examples/routers
 
-go 1.26.0
+go 1.25.0
 
 require (
 	github.com/fencepost/fencepost v0.0.0
@@ -8,7 +8,6 @@ require (
 	github.com/go-chi/chi/v5 v5.0.12
 	github.com/labstack/echo/v5 v5.3.1
 	github.com/stretchr/testify v1.11.1
-	go.uber.org/goleak v1.3.0
 )
 
 require (
@@ -52,6 +51,7 @@ require (
 	github.com/twitchyliquid64/golang-asm v0.15.1 // indirect
 	github.com/ugorji/go/codec v1.3.1 // indirect
 	go.mongodb.org/mongo-driver/v2 v2.5.0 // indirect
+	go.uber.org/goleak v1.3.0 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 	golang.org/x/arch v0.22.0 // indirect
 	golang.org/x/crypto v0.54.0 // indirect

@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/gin-gonic/gin"
-	"go.uber.org/goleak"
+
+	"github.com/fencepost/fencepost/internal/test/leaktest"
 )
 
 func TestMain(m *testing.M) {
 	gin.SetMode(gin.ReleaseMode)
-	gin.DefaultErrorWriter = io.Discard // the stacks of panics that tests make
+	gin.DefaultErrorWriter = io.Discard // discards the stacks of panics that tests cause
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }

@@ -14,8 +14,8 @@ import (
 
 const transfer = "/accounts/42/to/43"
 
-// passing is a guard for which a resource without a name is none: where the path
-// has not been matched there is nothing to guard.
+// passing is a naive guard: if the request has no path value, it assumes that there is
+// nothing to guard.
 func passing(m httpguard.Middleware) middleware {
 	return func(next http.Handler) http.Handler {
 		guarded := m.Wrap(next)
@@ -42,14 +42,14 @@ func TestAGuardThatIsMountedTooEarly(t *testing.T) {
 		s := serve(t, r.early(passing(m), write), two)
 		require.Equal(t, http.StatusOK, put(t, s, transfer, "", stale).status)
 		require.Equal(t, http.StatusOK, put(t, s, transfer, "").status)
-		require.Equal(t, 2, writes, "the naive guard has let a stale write in, and one without a token")
+		require.Equal(t, 2, writes, "the naive guard has accepted a stale write and one without a token")
 
 		s = serve(t, r.early(m.Wrap, write), two)
 		for _, lines := range [][]string{{stale}, {line("account/42", 35)}, nil} {
 			got := put(t, s, transfer, "", lines...)
 			require.Equal(t, http.StatusInternalServerError, got.status)
-			require.Equal(t, "ProblemMount", got.kind)
-			require.Contains(t, got.body, "around the handler of a route")
+			require.Equal(t, "ProblemUnknownResource", got.kind)
+			require.Contains(t, got.body, "does not know which resource")
 		}
 		s = serve(t, r.route(m.Wrap, write), two)
 		require.Equal(t, "ProblemStale", put(t, s, transfer, "", stale).kind)

@@ -7,8 +7,8 @@ import (
 	"github.com/fencepost/fencepost/httpguard"
 )
 
-// NetHTTP is the service on the standard library's router. The guard stands
-// around the handler of the route, and not around the mux.
+// NetHTTP is the service on the standard library's router. The guard wraps the handler of
+// the route, and not the mux.
 func NetHTTP(a *Accounts, guarded httpguard.Middleware) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("PUT /accounts/{id}", guarded.Wrap(http.HandlerFunc(a.put)))

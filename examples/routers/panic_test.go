@@ -15,17 +15,17 @@ import (
 
 var discarded = log.New(io.Discard, "", 0)
 
-// leaving is a window that opens again when the handler returns, and only then.
+// leaving is a naive in-flight table: the slot is freed only if the handler returns.
 func leaving() middleware {
-	var window sync.Mutex
+	var slot sync.Mutex
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if !window.TryLock() {
+			if !slot.TryLock() {
 				w.WriteHeader(http.StatusServiceUnavailable)
 				return
 			}
 			next.ServeHTTP(w, r)
-			window.Unlock()
+			slot.Unlock()
 		})
 	}
 }
@@ -43,17 +43,17 @@ func TestAPanicLeavesNothingBehind(t *testing.T) {
 			s := serve(t, r.route(guard, panics), two)
 			resp, err := s.Client().Do(request(t, s, "/accounts/42/to/panic", nil, line("account/42", 33)))
 			if r.name == "net/http" {
-				require.Error(t, err, "the server drops the connection")
+				require.Error(t, err, "the server closes the connection")
 			} else {
 				require.NoError(t, err)
 				require.Equal(t, http.StatusInternalServerError, read(t, resp, two).status)
 			}
 			return put(t, s, transfer, "", line("account/42", 34))
 		}
-		require.Equal(t, http.StatusServiceUnavailable, after(leaving()).status, "the naive window has stayed shut")
+		require.Equal(t, http.StatusServiceUnavailable, after(leaving()).status, "the naive slot is never freed")
 
 		m := guarded(&guard.Memory{})
-		m.Wait = time.Millisecond // whoever would be waited for has left
+		m.WaitTimeout = time.Minute // not needed: the request that it would wait for has left
 		require.Equal(t, http.StatusOK, after(m.Wrap).status)
 	})
 }

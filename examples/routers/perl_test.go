@@ -9,8 +9,8 @@ import (
 	"github.com/fencepost/fencepost/examples/routers"
 )
 
-// HTTP::Tiny comes with Perl. It keeps its connection, sends a body of unknown
-// length in chunks, and a field of several lines as several lines.
+// HTTP::Tiny comes with Perl. It reuses its connection, sends a body of unknown length in
+// chunks, and a field of several lines as several lines.
 func TestPerl(t *testing.T) {
 	t.Parallel()
 	a := open(t)

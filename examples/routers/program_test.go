@@ -12,17 +12,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// program returns one of this machine, whose Debian package has the same name.
+// program returns a program of this machine. Its Debian package has the same name.
 func program(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := exec.LookPath(name)
-	require.NoError(t, err, "this test speaks to the service with %s: install the package %[1]s", name)
+	require.NoError(t, err, "this test sends requests with %s: install the package %[1]s", name)
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.Env = []string{"PATH=/usr/bin:/bin"} // no proxies, no settings of the user
 	return cmd
 }
 
-// output runs cmd, which must succeed, and returns what it has printed.
+// output runs cmd, which must succeed, and returns its output.
 func output(t *testing.T, cmd *exec.Cmd) string {
 	t.Helper()
 	var errs bytes.Buffer
@@ -32,8 +32,8 @@ func output(t *testing.T, cmd *exec.Cmd) string {
 	return string(out)
 }
 
-// listen returns a server that also speaks HTTP/2 in plain text, and what
-// clients have sent to it.
+// listen returns a server that also supports HTTP/2 in plain text, and a record of what
+// clients have sent.
 func listen(t *testing.T, handler http.Handler) (*httptest.Server, *recording) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(handler)
@@ -47,7 +47,7 @@ func listen(t *testing.T, handler http.Handler) (*httptest.Server, *recording) {
 	return s, sent
 }
 
-// recording is a listener that keeps all that its connections have read.
+// recording is a listener that records all data that its connections read.
 type recording struct {
 	net.Listener
 	mu   sync.Mutex

@@ -16,15 +16,15 @@ import (
 
 type middleware = func(http.Handler) http.Handler
 
-// router is one of the four, with the places where a guard can stand.
+// router is one of the four routers, with the places for a guard.
 type router struct {
 	name string
-	// service is the example.
+	// service is the example's service.
 	service func(*routers.Accounts, httpguard.Middleware) http.Handler
-	// route has PUT /accounts/{id}/to/{other} guarded as in the example, behind
-	// what the router has for panics.
+	// route has PUT /accounts/{id}/to/{other}, guarded as in the example, behind the
+	// router's recovery from panics.
 	route func(guard middleware, handler http.HandlerFunc) http.Handler
-	// early has the same route, and the guard before the path is matched.
+	// early has the same route, with the guard before the path is matched.
 	early func(guard middleware, handler http.HandlerFunc) http.Handler
 }
 
@@ -62,7 +62,7 @@ func muxRoute(guard middleware, h http.HandlerFunc) http.Handler {
 	return mux
 }
 
-// chiRoute has the writer wrapped, as chi's loggers and metrics do.
+// chiRoute wraps the writer, as chi's loggers and metrics do.
 func chiRoute(guard middleware, h http.HandlerFunc) http.Handler {
 	r := chi.NewRouter()
 	r.Use(chimiddleware.Recoverer, func(next http.Handler) http.Handler {

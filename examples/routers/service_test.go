@@ -10,7 +10,7 @@ import (
 	"github.com/fencepost/fencepost/examples/routers"
 )
 
-// story is one request after another, to one service.
+// story is a sequence of requests to one service.
 var story = []struct {
 	name, path, body string
 	lines            []string
@@ -47,8 +47,7 @@ func TestTheService(t *testing.T) {
 	})
 }
 
-// The write says no by itself where the guard has no store that would say so
-// earlier.
+// Without a store the guard refuses nothing early, and the write itself is refused.
 func TestTheServiceWithoutAStore(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, r router, two bool) {
@@ -60,14 +59,14 @@ func TestTheServiceWithoutAStore(t *testing.T) {
 	})
 }
 
-func TestTheGuardOfTheExampleIsReadyAsItIs(t *testing.T) {
+func TestTheGuardOfTheExampleIsReadyForUse(t *testing.T) {
 	t.Parallel()
 	require.NotNil(t, routers.Guarded(nil).Resources)
-	require.Nil(t, routers.Guarded(nil).Window, "all guards of a process share one")
+	require.Nil(t, routers.Guarded(nil).InFlight, "all guards of a process share one")
 }
 
-// Routers differ in what an escaped path is to them: chi and echo leave it as it
-// is. Whichever name that makes, the write goes by the account that it writes.
+// Routers treat escaped paths differently: chi and echo do not unescape them. Whatever
+// the path value is, the token must be for the account that is written.
 func TestAnEscapedPathIsNoOtherAccount(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, r router, two bool) {

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,11 +19,11 @@ import (
 	"github.com/fencepost/fencepost/sqlguard/stdsql"
 )
 
-// open has account 42 in a database of this test alone.
+// open returns accounts with account 42, in a database for this test only.
 func open(t *testing.T) *routers.Accounts {
 	t.Helper()
 	db := bank.DB(t)
-	return &routers.Accounts{DB: db, Fence: &stdsql.Guard{DB: db}}
+	return &routers.Accounts{DB: db, Fence: &stdsql.Guard{DB: db, IdleTimeout: time.Hour}} // no session is ended on a slow machine
 }
 
 func balance(t *testing.T, a *routers.Accounts) (balance int) {
@@ -31,19 +32,19 @@ func balance(t *testing.T, a *routers.Accounts) (balance int) {
 	return balance
 }
 
-// guarded is the example's guard. Its window is the test's own: in other tests,
-// which run beside this one, account 42 is another one.
+// guarded returns the example's guard with an InFlight of the test's own: other tests run
+// at the same time and also have an account 42.
 func guarded(store guard.Store) httpguard.Middleware {
 	m := routers.Guarded(store)
-	m.Window = new(httpguard.Window)
+	m.InFlight = new(httpguard.InFlight)
 	return m
 }
 
-// serve returns a server of handler, and its client.
+// serve returns a server of handler.
 func serve(t *testing.T, handler http.Handler, two bool) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(handler)
-	s.Config.ErrorLog = discarded // of panics that nobody recovers
+	s.Config.ErrorLog = discarded // it would log the panics of handlers
 	s.EnableHTTP2 = two
 	if two {
 		s.StartTLS()
@@ -54,10 +55,10 @@ func serve(t *testing.T, handler http.Handler, two bool) *httptest.Server {
 	return s
 }
 
-// reply is an answer, read to its end.
+// reply is a complete answer.
 type reply struct {
 	status int
-	kind   string // the problem's type, without what all have in common
+	kind   string // the problem's type, without the common prefix
 	body   string
 }
 
@@ -101,7 +102,7 @@ func kind(t *testing.T, body []byte) string {
 	return name
 }
 
-// line is a field with one token.
+// line returns a field with one token.
 func line(resource string, number int) string {
 	return fmt.Sprintf(`%d;r="%s";h="h%d"`, number, resource, number)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// telling says when it has admitted a token.
+// telling sends each token that it has admitted.
 type telling struct {
 	guard.Store
 	admitted chan token.Token
@@ -31,8 +31,8 @@ func (s telling) Admit(ctx context.Context, tok token.Token) error {
 	return err
 }
 
-// trusting is the service with a write that no guard looks at: what was admitted
-// a moment ago may still write.
+// trusting is the service with an unguarded write: a holder that was admitted before may
+// still write.
 func trusting(a *routers.Accounts, guarded httpguard.Middleware) http.Handler {
 	r := chi.NewRouter()
 	r.With(guarded.Wrap).Put("/accounts/{id}", func(w http.ResponseWriter, r *http.Request) {
@@ -47,8 +47,8 @@ func trusting(a *routers.Accounts, guarded httpguard.Middleware) http.Handler {
 	return r
 }
 
-// A holder stops in the middle of its upload, after the guard has let it in. Its
-// successor writes. Then comes the rest of the body.
+// A holder stops in the middle of its upload, after the guard has admitted it. Its
+// successor writes. Then the rest of the body arrives.
 //
 //	older (33)  admitted  1 ·················· 00
 //	newer (34)               admitted, 250
@@ -57,24 +57,24 @@ func TestCurlSleepsInTheMiddleOfItsBody(t *testing.T) {
 	// hazard W1
 	for name, c := range map[string]struct {
 		service func(*routers.Accounts, httpguard.Middleware) http.Handler
-		without bool  // the window
-		older   []int // 0 is an answer that curl could not read any more
+		without bool  // InFlight
+		older   []int // 0: curl could not read the answer
 		balance int
 	}{
-		"the example":                            {routers.Chi, false, []int{412, 0}, 250},
-		"the example without a window":           {routers.Chi, true, []int{412}, 250},
-		"a write without a guard, in a window":   {trusting, false, []int{412, 0}, 250},
-		"a write without a guard, and no window": {trusting, true, []int{200}, 100},
+		"the example":                              {routers.Chi, false, []int{412, 0}, 250},
+		"the example without InFlight":             {routers.Chi, true, []int{412}, 250},
+		"a write without a guard, with InFlight":   {trusting, false, []int{412, 0}, 250},
+		"a write without a guard, and no InFlight": {trusting, true, []int{200}, 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := open(t)
 			store := telling{a.Fence, make(chan token.Token, 2)}
 			m := guarded(store)
-			m.Wait, m.DangerouslyWithoutWindow = time.Hour, c.without
+			m.WaitTimeout, m.DangerouslySkipInFlight = time.Hour, c.without
 			s, _ := listen(t, c.service(a, m))
 
-			// "-T ." waits for its input and for the answer at once.
+			// "-T ." waits for its input and for the answer at the same time.
 			older := curl(t, append(field(line("account/42", 33)), "-H", "Expect:", "-T", ".", s.URL+"/accounts/42")...)
 			rest, err := older.StdinPipe()
 			require.NoError(t, err)
@@ -87,10 +87,10 @@ func TestCurlSleepsInTheMiddleOfItsBody(t *testing.T) {
 
 			require.Less(t, put(t, s, "/accounts/42", "250", line("account/42", 34)).status, 300)
 			require.Equal(t, 250, balance(t, a))
-			_, _ = io.WriteString(rest, "00") // or curl has ended with its answer
+			_, _ = io.WriteString(rest, "00") // fails if curl has ended with its answer
 			_ = rest.Close()
-			_ = older.Wait() // its connection may be closed while it sends
-			require.Contains(t, c.older, told(t, out.String())[0].status)
+			_ = older.Wait() // the connection may be closed while it sends
+			require.Contains(t, c.older, parseCurl(t, out.String())[0].status)
 			require.Equal(t, c.balance, balance(t, a))
 		})
 	}

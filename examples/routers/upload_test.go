@@ -12,7 +12,7 @@ import (
 	"github.com/fencepost/fencepost/examples/routers"
 )
 
-// marked is a balance that is found in what was sent.
+// marked is a balance that can be found in recorded requests.
 const marked = "987654321"
 
 func TestCurlUploadsInChunks(t *testing.T) {
@@ -22,26 +22,26 @@ func TestCurlUploadsInChunks(t *testing.T) {
 	for _, c := range []struct {
 		args   []string
 		number int
-		want   said
+		want   curlAnswer
 	}{
-		{nil, 33, said{204, "1.1", 1, ""}},
-		{[]string{"-H", "Expect:"}, 34, said{204, "1.1", 1, ""}},
-		{[]string{"--http2-prior-knowledge"}, 35, said{204, "2", 1, ""}},
-		{nil, 34, said{412, "1.1", 1, "ProblemStale"}},
-		{[]string{"-H", "Expect:"}, 34, said{412, "1.1", 1, "ProblemStale"}}, // over HTTP/2: see TestCurl
+		{nil, 33, curlAnswer{204, "1.1", 1, ""}},
+		{[]string{"-H", "Expect:"}, 34, curlAnswer{204, "1.1", 1, ""}},
+		{[]string{"--http2-prior-knowledge"}, 35, curlAnswer{204, "2", 1, ""}},
+		{nil, 34, curlAnswer{412, "1.1", 1, "ProblemStale"}},
+		{[]string{"-H", "Expect:"}, 34, curlAnswer{412, "1.1", 1, "ProblemStale"}}, // over HTTP/2: see TestCurl
 	} {
 		cmd := curl(t, append(append(c.args, field(line("account/42", c.number))...), "-T", "-", s.URL+"/accounts/42")...)
 		cmd.Stdin = io.MultiReader(strings.NewReader(marked[:4]), strings.NewReader(marked[4:]))
-		require.Equal(t, []said{c.want}, told(t, output(t, cmd)), c.args)
+		require.Equal(t, []curlAnswer{c.want}, parseCurl(t, output(t, cmd)), c.args)
 	}
 	require.Equal(t, 987654321, balance(t, a))
 	require.Contains(t, sent.String(), "Transfer-Encoding: chunked")
 }
 
-// A client that asks first is refused before it has sent its body.
+// A client that sends Expect: 100-continue is refused before it has sent its body.
 func TestCurlExpectsToBeAskedForTheBody(t *testing.T) {
 	t.Parallel()
-	// judging reads the body before it looks at the token.
+	// judging reads the body before it checks the token.
 	judging := func(wrap middleware) middleware {
 		return func(next http.Handler) http.Handler {
 			guarded := wrap(next)
@@ -56,14 +56,14 @@ func TestCurlExpectsToBeAskedForTheBody(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines []string
 		naive bool
-		want  said
+		want  curlAnswer
 		sent  bool
 	}{
-		"admitted":                       {[]string{line("account/42", 34)}, false, said{204, "1.1", 1, ""}, true},
-		"stale":                          {[]string{line("account/42", 32)}, false, said{412, "1.1", 1, "ProblemStale"}, false},
-		"without a token":                {nil, false, said{428, "1.1", 1, "ProblemMissing"}, false},
-		"malformed":                      {[]string{"33"}, false, said{400, "1.1", 1, "ProblemMalformed"}, false},
-		"stale, where the body is first": {[]string{line("account/42", 32)}, true, said{412, "1.1", 1, "ProblemStale"}, true},
+		"admitted":                       {[]string{line("account/42", 34)}, false, curlAnswer{204, "1.1", 1, ""}, true},
+		"stale":                          {[]string{line("account/42", 32)}, false, curlAnswer{412, "1.1", 1, "ProblemStale"}, false},
+		"without a token":                {nil, false, curlAnswer{428, "1.1", 1, "ProblemMissing"}, false},
+		"malformed":                      {[]string{"33"}, false, curlAnswer{400, "1.1", 1, "ProblemMalformed"}, false},
+		"stale, where the body is first": {[]string{line("account/42", 32)}, true, curlAnswer{412, "1.1", 1, "ProblemStale"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,7 +78,7 @@ func TestCurlExpectsToBeAskedForTheBody(t *testing.T) {
 			for _, line := range c.lines {
 				args = append(args, field(line)...)
 			}
-			require.Equal(t, []said{c.want}, told(t, output(t, curl(t, append(args, s.URL+"/accounts/42")...))))
+			require.Equal(t, []curlAnswer{c.want}, parseCurl(t, output(t, curl(t, append(args, s.URL+"/accounts/42")...))))
 			require.Contains(t, sent.String(), "Expect: 100-continue")
 			require.Equal(t, c.sent, strings.Contains(sent.String(), marked))
 		})

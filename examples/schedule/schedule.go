@@ -8,33 +8,36 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 )
 
-// ErrDone says that another instance has done the tick's work, or is doing it.
+// ErrDone is returned if another instance has done the tick's work, or is doing it.
 var ErrDone = errors.New("schedule: another instance has this tick")
 
-// Schema is the table that a Schedule wants.
+// Schema makes the table of a Schedule.
 const Schema = "CREATE TABLE ticks (job text PRIMARY KEY, last timestamptz NOT NULL)"
 
-// Schedule is one instance's. All instances share the locks and the database.
+// Schedule is the schedule of one instance. All instances share the locks and the
+// database.
 type Schedule struct {
-	// Locks has an AtLeast: more than the clocks of the instances differ, and
-	// less than the time between two ticks.
-	Locks *token.Locker
+	// Locks must have NoWait and a HoldAtLeast that is longer than the clocks of the
+	// instances differ and shorter than the time between two ticks.
+	Locks *lock.Locker
 	Fence *sqlguard.Guard
 }
 
-// Tick is the tick that now falls into, in UTC on every instance.
+// Tick returns the tick that now belongs to, in UTC on every instance.
 func Tick(now time.Time, every time.Duration) time.Time { return now.UTC().Truncate(every) }
 
-// Run does the work of a tick, unless it is done: ErrDone. Any other error means
-// that it was not, or not for certain: another instance, or this one, may try.
+// Run does the work of a tick. It returns ErrDone if the tick is done. After any other
+// error the work was not done, or its outcome is unknown: this or another instance may
+// try again.
 func (s *Schedule) Run(ctx context.Context, job string, tick time.Time,
 	work func(ctx context.Context, tx pgx.Tx) error) error {
 	resource := "schedule/" + job
-	err := s.Locks.TryHold(ctx, resource, func(ctx context.Context) error {
+	err := s.Locks.Hold(ctx, resource, func(ctx context.Context) error {
 		return s.Fence.Update(ctx, resource, func(tx pgx.Tx) error {
 			if err := begin(ctx, tx, job, tick); err != nil {
 				return err
@@ -51,7 +54,7 @@ func (s *Schedule) Run(ctx context.Context, job string, tick time.Time,
 const beginSQL = `INSERT INTO ticks (job, last) VALUES ($1, $2)
 	ON CONFLICT (job) DO UPDATE SET last = EXCLUDED.last WHERE ticks.last < EXCLUDED.last`
 
-// begin writes the tick down, where it is newer than the last one.
+// begin records the tick. It returns ErrDone unless the tick is newer than the last one.
 func begin(ctx context.Context, tx pgx.Tx, job string, tick time.Time) error {
 	tag, err := tx.Exec(ctx, beginSQL, job, tick)
 	if err == nil && tag.RowsAffected() == 0 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fencepost/fencepost/examples/schedule"
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 )
@@ -20,7 +21,7 @@ const every = time.Minute
 
 var tick = schedule.Tick(time.Date(2026, 5, 1, 9, 0, 12, 0, time.UTC), every)
 
-// Three instances wake up for each of five ticks; the clocks of two are behind.
+// Three instances wake up for each of five ticks. The clocks of two are behind.
 func TestATickRunsOnceOnThreeInstances(t *testing.T) {
 	t.Parallel()
 	pool, locks := servers(t, 20*time.Millisecond)
@@ -28,7 +29,7 @@ func TestATickRunsOnceOnThreeInstances(t *testing.T) {
 		done := make(chan error)
 		for behind := range 3 {
 			go func() {
-				s := schedule.Schedule{Locks: locks, Fence: &sqlguard.Guard{DB: pool}}
+				s := schedule.Schedule{Locks: locks, Fence: &sqlguard.Guard{DB: pool, IdleTimeout: time.Hour}}
 				time.Sleep(time.Duration(behind) * 15 * time.Millisecond)
 				done <- s.Run(t.Context(), "report", tick.Add(time.Duration(n)*every), report)
 			}()
@@ -46,9 +47,9 @@ func TestATickRunsOnceOnThreeInstances(t *testing.T) {
 	}
 }
 
-// late is an instance that wakes up when all is over.
-func late(t *testing.T, pool *pgxpool.Pool, locks *token.Locker) error {
-	s := schedule.Schedule{Locks: locks, Fence: &sqlguard.Guard{DB: pool}}
+// late is an instance that wakes up after the others have finished.
+func late(t *testing.T, pool *pgxpool.Pool, locks *lock.Locker) error {
+	s := schedule.Schedule{Locks: locks, Fence: &sqlguard.Guard{DB: pool, IdleTimeout: time.Hour}}
 	return s.Run(t.Context(), "report", tick, report)
 }
 
@@ -75,7 +76,7 @@ func TestAnInstanceThatIsLate(t *testing.T) {
 		t.Parallel()
 		pool, locks := servers(t, 0)
 		for range 2 {
-			require.NoError(t, locks.TryHold(t.Context(), "schedule/report", func(ctx context.Context) error {
+			require.NoError(t, locks.Hold(t.Context(), "schedule/report", func(ctx context.Context) error {
 				return sqlguard.Update(ctx, pool, "schedule/report", func(tx pgx.Tx) error { return report(ctx, tx) })
 			}))
 		}
@@ -86,7 +87,7 @@ func TestAnInstanceThatIsLate(t *testing.T) {
 func TestAJobThatFailsHasNotBeenDone(t *testing.T) {
 	t.Parallel()
 	pool, locks := servers(t, 0)
-	s := schedule.Schedule{Locks: locks, Fence: &sqlguard.Guard{DB: pool}}
+	s := schedule.Schedule{Locks: locks, Fence: &sqlguard.Guard{DB: pool, IdleTimeout: time.Hour}}
 	errBroken := errors.New("broken")
 	err := s.Run(t.Context(), "report", tick, func(context.Context, pgx.Tx) error { return errBroken })
 	require.ErrorIs(t, err, errBroken)
@@ -94,18 +95,18 @@ func TestAJobThatFailsHasNotBeenDone(t *testing.T) {
 	require.Equal(t, 1, reports(t, pool))
 }
 
-// An instance is stopped before its work, its lock runs out, and another one
-// does the next tick.
+// An instance is stopped before its work, its lock expires, and another instance does the
+// next tick.
 func TestAnInstanceThatWasStoppedIsRefused(t *testing.T) {
 	t.Parallel()
 	pool, locks := servers(t, 0)
-	fence := &sqlguard.Guard{DB: pool}
+	fence := &sqlguard.Guard{DB: pool, IdleTimeout: time.Hour}
 	stopped, err := locks.Issuer.Acquire(t.Context(), "schedule/report", "stopped", 50*time.Millisecond)
 	require.NoError(t, err)
 	next := schedule.Schedule{Locks: locks, Fence: fence}
 	require.Eventually(t, func() bool {
 		return next.Run(t.Context(), "report", tick, report) == nil
-	}, time.Minute, time.Millisecond)
+	}, 2*time.Minute, time.Millisecond)
 	err = fence.Update(token.NewContext(t.Context(), stopped.Token), "schedule/report", func(pgx.Tx) error { return nil })
 	require.ErrorIs(t, err, guard.ErrStale)
 }

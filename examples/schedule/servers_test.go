@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/examples/schedule"
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/sqlguard"
-	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/redistoken"
 )
 
@@ -28,16 +28,18 @@ func reports(t *testing.T, pool *pgxpool.Pool) (n int) {
 	return n
 }
 
-func servers(t *testing.T, atLeast time.Duration) (*pgxpool.Pool, *token.Locker) {
+func servers(t *testing.T, atLeast time.Duration) (*pgxpool.Pool, *lock.Locker) {
 	pool, err := pgxpool.New(t.Context(), testenv.Database(t))
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	db := stdlib.OpenDBFromPool(pool)
 	defer db.Close()
-	require.NoError(t, migrations.Up(t.Context(), db))
+	require.NoError(t, migrations.Set{}.Up(t.Context(), db))
 	_, err = pool.Exec(t.Context(), schedule.Schema+"; CREATE TABLE reports (at timestamptz NOT NULL DEFAULT now())")
 	require.NoError(t, err)
 	client, prefix := testenv.Redis(t)
-	issuer := &redistoken.Issuer{Client: client, Prefix: prefix}
-	return pool, &token.Locker{Issuer: issuer, Claim: (&sqlguard.Guard{DB: pool}).Admit, AtLeast: atLeast}
+	return pool, &lock.Locker{
+		Issuer: &redistoken.Issuer{Client: client, Prefix: prefix}, Claim: (&sqlguard.Guard{DB: pool}).Admit,
+		HoldAtLeast: atLeast, NoWait: true, TTL: time.Hour, // no lease is lost on a slow machine
+	}
 }

@@ -1,12 +1,12 @@
-// Package sqlc puts a guard under code that sqlc has generated for pgx/v5: the
-// package db, from schema.sql and query.sql, by `sqlc generate`. What was
-// generated stays as it is, and no method asks for a token: it comes with ctx.
+// Package sqlc guards code that sqlc has generated for pgx/v5: package db, from
+// schema.sql and query.sql, by `sqlc generate`. The generated code is unchanged, and no
+// method has a token parameter: the token is in ctx.
 //
 //	db.New(pool)                  reads, which need no token
-//	db.New(fence.On(resource))    each query admitted by itself, in its own packet
+//	db.New(fence.On(resource))    each query admitted by itself, in its own round trip
 //	queries.WithTx(tx)            inside fence.Update: one admitted transaction
 //
-// Queries over On are for one resource: make them for each, they are a pointer.
+// Queries over On are for one resource. Make them for each call: they are one pointer.
 package sqlc
 
 //go:generate go run github.com/sqlc-dev/sqlc/cmd/sqlc@v1.31.1 generate
@@ -24,8 +24,8 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// ErrFunds is returned for an account with less than what is wanted.
-var ErrFunds = errors.New("accounts: not enough")
+// ErrFunds is returned if the balance of the account is too low.
+var ErrFunds = errors.New("accounts: balance too low")
 
 // Accounts is a repository over generated code.
 type Accounts struct {
@@ -38,18 +38,18 @@ func New(pool *pgxpool.Pool) *Accounts {
 	return &Accounts{fence: &sqlguard.Guard{DB: pool}, queries: db.New(pool)}
 }
 
-// resource is the one name that all writers of an account use.
+// resource returns the resource's name, which all writers of an account must use.
 func resource(id int64) string { return fmt.Sprintf("account/%d", id) }
 
 // of returns queries that are admitted for one account.
 func (a *Accounts) of(id int64) *db.Queries { return db.New(a.fence.On(resource(id))) }
 
-// Claim is for the token.Locker of whoever works on accounts.
+// Claim raises an account's mark. It is the Claim of the lock.Locker for accounts.
 func (a *Accounts) Claim(ctx context.Context, tok token.Token) error { return a.fence.Admit(ctx, tok) }
 
-// Balance is a read like any other. The holder of a claimed token may count on
-// it until its next write: nobody older writes any more, and nobody newer
-// without that write being refused.
+// Balance is a plain read. The holder of a claimed token may rely on it until its next
+// write: no older holder can write any more, and if a newer holder writes, the next write
+// is refused.
 func (a *Accounts) Balance(ctx context.Context, id int64) (int64, error) {
 	return a.queries.Balance(ctx, id)
 }
@@ -77,7 +77,7 @@ func (a *Accounts) Withdraw(ctx context.Context, id, amount int64) error {
 	})
 }
 
-// Entries are what was booked on an account.
+// Entries returns the entries of an account.
 func (a *Accounts) Entries(ctx context.Context, id int64) ([]int64, error) {
 	return a.queries.Entries(ctx, id)
 }

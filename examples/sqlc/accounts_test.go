@@ -43,7 +43,7 @@ func TestALateWriterIsRefused(t *testing.T) {
 			require.NotContains(t, entries, int64(-40))
 		})
 	}
-	t.Run("the same queries over the pool let it in", func(t *testing.T) {
+	t.Run("the same queries over the pool accept the write", func(t *testing.T) {
 		t.Parallel()
 		pool := bank.Pool(t, schema)
 		code := codes(sqlc.New(pool))["On"]

@@ -5,12 +5,12 @@
 //
 // # What it teaches
 //
-//   - HoldAll takes the locks in one order, whichever way the money goes. Two
-//     nested Holds in opposite orders wait for each other for ever: both renew.
-//   - UpdateAll admits both tokens before anything is read, in one packet. Of
-//     two locks one may be lost and the other not: then nothing is written.
-//   - One name for each account, not one for each pair: the pairs 42, 43 and
-//     43, 44 have an account in common.
-//   - Without the fence money is lost, or made: what A writes to 43 was read
-//     before B's transfer.
+//   - HoldAll takes the locks in one order, whatever the direction of the transfer.
+//     Two nested Holds in opposite orders deadlock, and both renew their leases.
+//   - UpdateAll admits both tokens before it reads, in one round trip. If one of two
+//     locks is lost, nothing is written.
+//   - Name resources by account and not by pair: the pairs 42, 43 and 43, 44 have an
+//     account in common.
+//   - Without the fence money is lost or made: A writes to 43 a value computed before
+//     B's transfer.
 package transfer

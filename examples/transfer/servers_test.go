@@ -10,14 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/examples/transfer"
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/redistoken"
 )
 
-const ttl = 200 * time.Millisecond
+// kept is the TTL and the idle timeout of programs that are not stopped.
+const kept = time.Hour
 
 // servers have the accounts 42 to 44, with 100 each.
 type servers struct {
@@ -33,7 +35,7 @@ func newServers(t *testing.T) *servers {
 	s.pool = s.open(nil).pool
 	db := stdlib.OpenDBFromPool(s.pool)
 	defer db.Close()
-	require.NoError(t, migrations.Up(t.Context(), db))
+	require.NoError(t, migrations.Set{}.Up(t.Context(), db))
 	_, err := s.pool.Exec(t.Context(), transfer.Schema+"; INSERT INTO accounts VALUES (42, 100), (43, 100), (44, 100)")
 	require.NoError(t, err)
 	return s
@@ -45,20 +47,21 @@ type program struct {
 	bank *transfer.Bank
 }
 
-// open starts an instance, which is stopped by sleep, if that is not nil.
+// open starts an instance. If sleep is not nil, it stops the instance.
 func (s *servers) open(sleep *sleep) program {
 	config, err := pgxpool.ParseConfig(s.url)
 	require.NoError(s, err)
-	issuer := s.issuer
+	issuer, ttl := s.issuer, kept
 	if sleep != nil {
+		ttl = sleep.ttl
 		config.ConnConfig.Tracer, config.PrepareConn = sleep, sleep.lent
-		issuer = sleeper{issuer, sleep}
+		issuer = pausable{issuer, sleep}
 	}
 	pool, err := pgxpool.NewWithConfig(s.Context(), config)
 	require.NoError(s, err)
 	s.Cleanup(pool.Close)
-	fence := &sqlguard.Guard{DB: pool, Idle: ttl}
-	return program{pool, &transfer.Bank{Locks: &token.Locker{Issuer: issuer, TTL: ttl, Claim: fence.Admit}, Fence: fence}}
+	fence := &sqlguard.Guard{DB: pool, IdleTimeout: ttl}
+	return program{pool, &transfer.Bank{Locks: &lock.Locker{Issuer: issuer, TTL: ttl, Claim: fence.Admit}, Fence: fence}}
 }
 
 func (s *servers) requireBalances(want ...int64) {

@@ -11,11 +11,12 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// sleep stops a program once: when it gets its nth connection, or sends a
-// statement. Nothing is renewed then, and meanwhile happens what the test wants.
+// sleep stops a program once: when it gets its nth connection, or sends a statement.
+// While it is stopped, nothing is renewed, and the test's function runs.
 type sleep struct {
 	nth       int32
 	statement string
+	ttl       time.Duration // the program's, which expires in the meantime
 	meanwhile func()
 
 	connections atomic.Int32
@@ -49,13 +50,13 @@ func (s *sleep) stop() {
 	}
 }
 
-// sleeper renews nothing while its program is to be asleep.
-type sleeper struct {
+// pausable renews nothing while its program is stopped.
+type pausable struct {
 	token.Issuer
 	sleep *sleep
 }
 
-func (s sleeper) Renew(ctx context.Context, tok token.Token, ttl time.Duration) (time.Time, error) {
+func (s pausable) Renew(ctx context.Context, tok token.Token, ttl time.Duration) (time.Time, error) {
 	if s.sleep.asleep.Load() {
 		<-ctx.Done()
 		return time.Time{}, context.Cause(ctx)

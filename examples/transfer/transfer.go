@@ -7,27 +7,27 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/sqlguard"
-	"github.com/fencepost/fencepost/token"
 )
 
-// Schema is the table that a Bank wants.
+// Schema makes the table of a Bank.
 const Schema = "CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL)"
 
-// ErrFunds says that the account has less than what is to be transferred.
-var ErrFunds = errors.New("transfer: not enough")
+// ErrFunds is returned if the balance is lower than the amount.
+var ErrFunds = errors.New("transfer: balance too low")
 
 // Bank transfers money. Locks should claim by Fence.Admit.
 type Bank struct {
-	Locks *token.Locker
+	Locks *lock.Locker
 	Fence *sqlguard.Guard
 }
 
-// Account is the one name that all writers of an account use.
+// Account returns the resource's name, which all writers of an account must use.
 func Account(id int64) string { return fmt.Sprintf("account/%d", id) }
 
-// Transfer moves amount from one account to another, or nothing at all. Where
-// one of the locks has passed on the error is guard.ErrStale: try again.
+// Transfer moves amount from one account to another, or nothing. If a newer holder has
+// one of the locks, it returns guard.ErrStale: try again.
 func (b *Bank) Transfer(ctx context.Context, from, to, amount int64) error {
 	accounts := []string{Account(from), Account(to)}
 	return b.Locks.HoldAll(ctx, accounts, func(ctx context.Context) error {
@@ -37,7 +37,7 @@ func (b *Bank) Transfer(ctx context.Context, from, to, amount int64) error {
 	})
 }
 
-// Move reads both balances and writes both. It is as safe as what is around it.
+// Move reads both balances and writes both. It needs a guarded transaction around it.
 func Move(ctx context.Context, tx pgx.Tx, from, to, amount int64) error {
 	var has, had int64
 	err := tx.QueryRow(ctx, `SELECT f.balance, t.balance FROM accounts f, accounts t

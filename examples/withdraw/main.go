@@ -1,6 +1,6 @@
-// Command withdraw is the program of the README: a withdrawal that a paused
-// writer cannot make after its lock has passed on. It wants DATABASE_URL and
-// REDIS_ADDR, and a table:
+// Command withdraw reads a balance, computes a new one, and writes it, in a transaction
+// of the guard and under a lock in Redis. The README and docs/testing.md quote its
+// test. It needs DATABASE_URL and REDIS_ADDR, and a table:
 //
 //	CREATE TABLE accounts (id int PRIMARY KEY, balance int NOT NULL);
 //	INSERT INTO accounts VALUES (42, 100);
@@ -16,9 +16,9 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/sqlguard"
-	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/redistoken"
 )
 
@@ -39,15 +39,15 @@ func run(ctx context.Context) error {
 	defer rdb.Close()
 	db := stdlib.OpenDBFromPool(pool)
 	defer db.Close()
-	if err := migrations.Up(ctx, db); err != nil {
+	if err := (migrations.Set{}).Up(ctx, db); err != nil {
 		return err
 	}
 	fence := &sqlguard.Guard{DB: pool}
-	locks := &token.Locker{Issuer: &redistoken.Issuer{Client: rdb}, Claim: fence.Admit}
+	locks := &lock.Locker{Issuer: &redistoken.Issuer{Client: rdb}, Claim: fence.Admit}
 	return withdraw(ctx, locks, fence, 30)
 }
 
-func withdraw(ctx context.Context, locks *token.Locker, fence *sqlguard.Guard, amount int) error {
+func withdraw(ctx context.Context, locks *lock.Locker, fence *sqlguard.Guard, amount int) error {
 	return locks.Hold(ctx, "account/42", func(ctx context.Context) error {
 		return fence.Update(ctx, "account/42", func(tx pgx.Tx) error {
 			var balance int

@@ -9,11 +9,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/simulations"
 	"github.com/fencepost/fencepost/simulations/process"
 	"github.com/fencepost/fencepost/sqlguard"
-	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/redistoken"
 )
 
@@ -37,7 +37,7 @@ func openWithdrawals(ctx context.Context, conf string) (simulations.Subject, fun
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: parts[1]})
 	fence := &sqlguard.Guard{DB: pool}
-	locks := &token.Locker{Issuer: &redistoken.Issuer{Client: rdb, Prefix: parts[2]}, Claim: fence.Admit}
+	locks := &lock.Locker{Issuer: &redistoken.Issuer{Client: rdb, Prefix: parts[2]}, Claim: fence.Admit}
 	app := program{pool, fence, locks}
 	end := func() error {
 		pool.Close()

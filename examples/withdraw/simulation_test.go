@@ -3,8 +3,9 @@ package main
 import (
 	"context"
 	"testing"
+	"time"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/simulations"
 )
 
@@ -22,7 +23,7 @@ func TestWithdrawalsSurviveThePause(t *testing.T) {
 func start(t *testing.T) program {
 	t.Helper()
 	client, prefix := testenv.Redis(t)
-	return open(t, database(t), client, prefix, nil, nil)
+	return open(t, database(t), client, prefix, 200*time.Millisecond, nil, nil)
 }
 
 // withdrawn returns how much of the account's 100 is gone.

@@ -7,7 +7,7 @@ import (
 	"github.com/fencepost/fencepost/guard"
 )
 
-// Rules lists what the suite checks.
+// Rules returns the rules that the suite checks.
 func Rules() []string {
 	var rules []string
 	for _, c := range checks {
@@ -16,8 +16,8 @@ func Rules() []string {
 	return rules
 }
 
-// Broken returns what each check says of a store that does not pass it, by
-// rule. Each check gets a new store.
+// Broken returns the error of each check that the store does not pass, by rule. Each
+// check gets a new store.
 func Broken(ctx context.Context, newStore func() guard.Store) map[string]error {
 	broken := map[string]error{}
 	for c := range slices.Values(checks) {

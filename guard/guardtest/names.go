@@ -9,8 +9,8 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// alike are pairs that some collation, pattern or normal form takes for one.
-// Each is a name of its own.
+// alike are pairs of different names that some collation, pattern or normal form treats
+// as equal.
 var alike = [][2]string{
 	{"Worker-a", "worker-a"}, {"worker", "worker "}, {"worker", " worker"}, {"worker-1", "worker-10"},
 	{"worker-10", "worker-1"}, {"a_c", "abc"}, {"a%", "abc"}, {"a*", "abc"}, {`a\`, `a\\`}, {"a'", "a''"},
@@ -18,8 +18,8 @@ var alike = [][2]string{
 	{"I", "\u0131"}, {"\uff11", "1"}, {"a\u00a0", "a "}, {"a\u200b", "a"}, {"01", "1"}, {"1e1", "10"},
 }
 
-// hostile names are legal, and end where they should not in a statement, a
-// pattern or a key that is put together from text.
+// hostile are valid names that would end a statement, a pattern or a concatenated key too
+// early if they were not quoted.
 var hostile = []string{
 	`a'; DROP TABLE fencepost_marks; --`, `"a"`, "`a`", `a\`, `$1 ?1 :a @a`, `%s%d`, `{a}:b`, `a/../b`,
 	`$$a$$`, `E'\n'`, `NULL`, ` `, `a;b`, `größe`, `数`, `🔒`, "a\u2028b",
@@ -52,11 +52,11 @@ func holderBytes(ctx context.Context, s guard.Store) error {
 	return nil
 }
 
-// whole tries the longest names, told apart by their last byte alone, and the
-// hostile ones.
+// whole uses names of the maximum length that differ only in their last byte, and the
+// hostile names.
 func whole(ctx context.Context, s guard.Store) error {
 	r := fresh()
-	long := r + strings.Repeat("x", token.MaxName-len(r)-1)
+	long := r + strings.Repeat("x", token.MaxNameBytes-len(r)-1)
 	if err := admits(ctx, s, tok(long+"1", 33, "a"), tok(long+"2", 32, "a")); err != nil {
 		return err
 	}

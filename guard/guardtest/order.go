@@ -56,8 +56,8 @@ func collision(ctx context.Context, s guard.Store) error {
 	return nil
 }
 
-// numeric tries pairs whose order is another one as text, in the 32 bits of an
-// integer, or in the 24 and 53 of a floating point number.
+// numeric uses pairs whose order differs as text, as 32-bit integers, or in the 24 or 53
+// bits of a floating-point number.
 func numeric(ctx context.Context, s guard.Store) error {
 	pairs := [][2]int64{
 		{9, 10}, {2, 10}, {99, 100},
@@ -72,6 +72,31 @@ func numeric(ctx context.Context, s guard.Store) error {
 		if err := refuses(ctx, s, tok(r, p[0], "c")); err != nil {
 			return fmt.Errorf("after %d by b, %w", p[1], err)
 		}
+	}
+	return nil
+}
+
+// crowd is how many other resources are written before a mark is checked again: more than
+// a small cache holds.
+const crowd = 256
+
+func apart(ctx context.Context, s guard.Store) error {
+	r := fresh()
+	return admits(ctx, s, tok(r, 33, "a"), tok(r+"1", 32, "b"))
+}
+
+func remembered(ctx context.Context, s guard.Store) error {
+	r := fresh()
+	if err := admits(ctx, s, tok(r, 33, "a")); err != nil {
+		return err
+	}
+	for range crowd {
+		if err := admits(ctx, s, tok(fresh(), 33, "a")); err != nil {
+			return err
+		}
+	}
+	if err := refuses(ctx, s, tok(r, 32, "b")); err != nil {
+		return fmt.Errorf("after 33 by a and %d other resources, %w", crowd, err)
 	}
 	return nil
 }

@@ -13,13 +13,13 @@ import (
 
 const (
 	writers = 16
-	turns   = 2 // of each writer, where the numbers differ
+	turns   = 2 // of each writer, if the numbers differ
 	rounds  = 8
 )
 
-// oneStep lets writers race in two ways. With one number and a holder each,
-// exactly one of them may be admitted. With a number each, nobody may be
-// admitted who came after a greater number had been.
+// oneStep runs two races. If all writers use one number with different holders, exactly
+// one may be admitted. If each uses its own numbers, none may be admitted after a greater
+// number was.
 func oneStep(ctx context.Context, s guard.Store) error {
 	for round := range rounds {
 		if err := sameNumber(ctx, s); err != nil {
@@ -32,8 +32,8 @@ func oneStep(ctx context.Context, s guard.Store) error {
 	return nil
 }
 
-// noSpuriousRefusal looks at the same race from the other side: the greatest
-// number is in nobody's way.
+// noSpuriousRefusal checks the same race for the opposite fault: the greatest number must
+// be admitted.
 func noSpuriousRefusal(ctx context.Context, s guard.Store) error {
 	for round := range rounds {
 		greatest, err := differentNumbers(ctx, s)
@@ -56,15 +56,16 @@ func sameNumber(ctx context.Context, s guard.Store) error {
 		}
 	})
 	if n := admitted.Load(); n != 1 {
-		return fmt.Errorf("%d holders asked at once with one number, 1 must be admitted: got %d", writers, n)
+		return fmt.Errorf("%d concurrent holders with one number, 1 must be admitted: got %d", writers, n)
 	}
 	return nil
 }
 
 var errLate = errors.New("admitted after a greater number had been")
 
-// differentNumbers returns the answer to the greatest number, and an error if
-// a lesser one was admitted late, or if an answer was no verdict at all.
+// differentNumbers returns the error for the greatest number in greatest. err is errLate
+// if a lesser number was admitted late, and another error if a call neither admitted nor
+// refused.
 func differentNumbers(ctx context.Context, s guard.Store) (greatest, err error) {
 	r := fresh()
 	var top atomic.Int64
@@ -89,7 +90,7 @@ func differentNumbers(ctx context.Context, s guard.Store) (greatest, err error) 
 	return greatest, errors.Join(verdicts...)
 }
 
-// holder has a fixed width, so that none is the beginning of another.
+// holder returns names of equal length, so that no name is a prefix of another.
 func holder(i int) string { return fmt.Sprintf("holder-%02d", i) }
 
 func raise(top *atomic.Int64, number int64) {
@@ -97,7 +98,7 @@ func raise(top *atomic.Int64, number int64) {
 	}
 }
 
-// together starts fn once for each writer, all at the same time.
+// together runs fn once for each writer, all at the same time, and waits for them.
 func together(fn func(i int)) {
 	var ready, done sync.WaitGroup
 	ready.Add(writers)

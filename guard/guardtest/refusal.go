@@ -10,7 +10,7 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-func told(ctx context.Context, s guard.Store) error {
+func reported(ctx context.Context, s guard.Store) error {
 	for _, late := range []token.Token{{Number: 32, Holder: "b"}, {Number: 33, Holder: "b"}} {
 		late.Resource = fresh()
 		mark := guard.Mark{Number: 33, Holder: hostile[0]}
@@ -27,7 +27,7 @@ func told(ctx context.Context, s guard.Store) error {
 		case stale.Mark != mark:
 			return fmt.Errorf("StaleError.Mark must be %+v: got %+v", mark, stale.Mark)
 		case !errors.Is(err, guard.ErrStale), errors.Is(err, guard.ErrCollision) != (late.Number == mark.Number):
-			return fmt.Errorf("%v must be ErrStale, and ErrCollision exactly where the numbers are equal", err)
+			return fmt.Errorf("%v must be ErrStale, and ErrCollision if and only if the numbers are equal", err)
 		}
 	}
 	return nil
@@ -35,7 +35,7 @@ func told(ctx context.Context, s guard.Store) error {
 
 func incomplete(ctx context.Context, s guard.Store) error {
 	r := fresh()
-	long := strings.Repeat("x", token.MaxName+1)
+	long := strings.Repeat("x", token.MaxNameBytes+1)
 	toks := []token.Token{
 		{}, tok("", 33, "a"), tok(r, 33, ""), tok(r, 0, "a"), tok(r, -1, "a"), tok(r, token.MaxNumber+1, "a"),
 		tok(r+"\n", 33, "a"), tok(r+"\xff", 33, "a"), tok(long, 33, "a"),
@@ -50,8 +50,8 @@ func incomplete(ctx context.Context, s guard.Store) error {
 	return admits(ctx, s, tok(r, 1, "a"))
 }
 
-// cancelled does not ask for an error: a store that needs no waiting may well
-// answer a caller that has left.
+// cancelled accepts both results: a store that does not wait may admit a token although
+// the context has ended.
 func cancelled(ctx context.Context, s guard.Store) error {
 	r := fresh()
 	if err := admits(ctx, s, tok(r, 33, "a")); err != nil {
@@ -59,7 +59,7 @@ func cancelled(ctx context.Context, s guard.Store) error {
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := s.Admit(ended, tok(r, 34, "b")); guard.Refusal(err) {
+	if err := s.Admit(ended, tok(r, 34, "b")); guard.IsRefusal(err) {
 		return fmt.Errorf("after 33 by a, 34 by b under an ended context is not refused: got %w", err)
 	}
 	if s.Admit(ended, tok(r, 32, "c")) == nil {
@@ -75,4 +75,49 @@ func orNil(err error) error {
 		return errNil
 	}
 	return err
+}
+
+// unchanged compares two resources, one with a refusal and one without. Each later call
+// must have the same result on both, whether or not that result is right.
+func unchanged(ctx context.Context, s guard.Store) error {
+	late := []token.Token{{Number: 31, Holder: "b"}, {Number: 32, Holder: "a"}, {Number: 33, Holder: "b"}}
+	questions := []token.Token{
+		{Number: 32, Holder: "c"}, {Number: 33, Holder: "a"}, {Number: 33, Holder: "c"},
+		{Number: 33, Holder: "b"}, {Number: 34, Holder: "c"},
+	}
+	for _, late := range late {
+		for _, question := range questions {
+			if err := asksTwice(ctx, s, question, late); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func asksTwice(ctx context.Context, s guard.Store, question, late token.Token) error {
+	alone, interrupted := fresh(), fresh()
+	if err := admits(ctx, s, tok(alone, 33, "a"), tok(interrupted, 33, "a")); err != nil {
+		return err
+	}
+	if admit(ctx, s, tok(interrupted, late.Number, late.Holder)) == nil {
+		return nil // no refusal: other rules check whether it should be one
+	}
+	want := verdict(admit(ctx, s, tok(alone, question.Number, question.Holder)))
+	got := verdict(admit(ctx, s, tok(interrupted, question.Number, question.Holder)))
+	if got != want {
+		return fmt.Errorf("after 33 by a, %d by %s is %s; once %d by %s was refused in between, it is %s",
+			question.Number, question.Holder, want, late.Number, late.Holder, got)
+	}
+	return nil
+}
+
+func verdict(err error) string {
+	switch {
+	case err == nil:
+		return "admitted"
+	case errors.Is(err, guard.ErrStale):
+		return "refused"
+	}
+	return "an error"
 }

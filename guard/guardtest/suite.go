@@ -2,16 +2,20 @@ package guardtest
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/token"
 )
 
-// bound ends a check of a store that hangs.
+// bound is the time limit of a check, for a store that blocks.
 const bound = 2 * time.Minute
 
-// check returns nil if a new store follows the rule, or what it saw instead.
+// check is a rule and a function that returns nil if a new store follows it, or an error
 type check struct {
 	rule string
 	run  func(ctx context.Context, s guard.Store) error
@@ -27,19 +31,19 @@ var checks = []check{
 	{"resources have marks of their own", apart},
 	{"marks are not forgotten", remembered},
 	{"a refusal changes nothing", unchanged},
-	{"a refusal is a StaleError with the token and the mark", told},
+	{"a refusal is a StaleError with the token and the mark", reported},
 	{"an incomplete token is refused with its own error", incomplete},
 	{"an ended context is no refusal and lowers no mark", cancelled},
 	{"resources are compared byte by byte", resourceBytes},
 	{"holders are compared byte by byte", holderBytes},
 	{"names are kept whole", whole},
 	{"compare and raise are one step", oneStep},
-	{"contention refuses nobody but the stale", noSpuriousRefusal},
+	{"contention refuses only stale tokens", noSpuriousRefusal},
 }
 
-// TestStore runs one subtest for each rule of [guard.Store], in parallel, each
-// with a store from newStore. newStore may return the same store each time. A
-// store that answers [guard.ErrRetryable] is asked again.
+// TestStore runs one subtest for each rule of [guard.Store], in parallel, each with a
+// store from newStore. newStore may return the same store each time. If the store returns
+// [guard.ErrRetryable], TestStore repeats the call.
 func TestStore(t *testing.T, newStore func(t *testing.T) guard.Store) {
 	t.Helper()
 	for _, c := range checks {
@@ -52,4 +56,55 @@ func TestStore(t *testing.T, newStore func(t *testing.T) guard.Store) {
 			}
 		})
 	}
+}
+
+// fresh returns an unused resource name. Its kind is unused too.
+func fresh() string { return rand.Text()[:12] + "/1" }
+
+func tok(resource string, number int64, holder string) token.Token {
+	return token.Token{Resource: resource, Number: number, Holder: holder}
+}
+
+// admit repeats Admit while the store returns [guard.ErrRetryable].
+func admit(ctx context.Context, s guard.Store, tok token.Token) error {
+	for {
+		err := s.Admit(ctx, tok)
+		if !errors.Is(err, guard.ErrRetryable) || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// admits returns nil if the store admits all tokens, in this order.
+func admits(ctx context.Context, s guard.Store, toks ...token.Token) error {
+	for i, tok := range toks {
+		if err := admit(ctx, s, tok); err != nil {
+			return fmt.Errorf("after %s, %s must be admitted: got %w", show(toks[:i]...), show(tok), err)
+		}
+	}
+	return nil
+}
+
+// refuses returns nil if the store does not admit tok. It accepts any error: only the
+// check named "reported" tests its type.
+func refuses(ctx context.Context, s guard.Store, tok token.Token) error {
+	if admit(ctx, s, tok) == nil {
+		return fmt.Errorf("%s must be refused: it was admitted", show(tok))
+	}
+	return nil
+}
+
+func show(toks ...token.Token) string {
+	if len(toks) == 0 {
+		return "nothing"
+	}
+	text := ""
+	for i, tok := range toks {
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprintf("%q#%d by %q", tok.Resource, tok.Number, tok.Holder)
+	}
+	return text
 }

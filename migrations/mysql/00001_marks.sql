@@ -1,30 +1,36 @@
+-- Marks: the highest token admitted for each resource, and the floor for resources without a mark. Package stdsql has the
+-- statements that read and raise them.
+--
+-- Names are VARBINARY: the default collations of MySQL and MariaDB would take ACCOUNT/42 for account/42, and ignore trailing
+-- spaces. The columns are wider than the CHECK allows, because without a strict sql_mode the server would truncate a name
+-- that is too long without an error. MySQL before 8.0.16 parses CHECK and ignores it; the library validates every token.
+--
+-- CREATE TABLE commits, so goose cannot roll it back: an interrupted migration is run again, which IF NOT EXISTS allows.
+
 -- +goose Up
 
--- Names are bytes: the collations that MySQL and MariaDB compare text with by default take ACCOUNT/42 for account/42, and
--- pass over spaces at the end. The columns hold more than the CHECK lets in, since without a strict sql_mode what is too
--- long would be cut in silence. MySQL before 8.0.16 reads CHECK and passes it over; the library checks every token itself.
---
--- CREATE TABLE commits, whatever goose has begun: a migration that was interrupted is run again, and IF NOT EXISTS lets it.
-
--- The highest token admitted for each resource. Rows are never lowered, nor deleted but under the floor: a mark that is
--- forgotten admits the stale again. InnoDB, whatever the server's default is, since its row locks are the fence.
+-- The highest token admitted for each resource. A number is never lowered, and a row is deleted only if it is below the
+-- floor: if a mark is lost, stale tokens are admitted again. InnoDB, whatever the server's default is, because its row locks
+-- are the fence.
 CREATE TABLE IF NOT EXISTS fencepost_marks (
   resource VARBINARY(255) NOT NULL PRIMARY KEY CHECK (OCTET_LENGTH(resource) BETWEEN 1 AND 200),
   number BIGINT NOT NULL CHECK (number BETWEEN 1 AND 999999999999999),
   holder VARBINARY(255) NOT NULL CHECK (OCTET_LENGTH(holder) BETWEEN 1 AND 200)
 ) ENGINE = InnoDB;
 
--- Judges the resources that have no mark: a token below it is stale, one at or above it is admitted. One row, which must
--- never fall; without the row every token of such a resource is stale.
+-- The mark of every resource that has none of its own: a token below the floor is stale, a token at or above it is
+-- admitted. The table has one row, whose number must never fall. If the row is missing, every token of a resource without a
+-- mark is stale.
 --
--- To prune, raise the floor, and delete what is below it then, in this order, which needs no transaction around it:
+-- To prune, raise the floor, then delete the marks below it, in this order. A transaction is not needed:
 --
 --   UPDATE fencepost_floor SET number = GREATEST(number, UNIX_TIMESTAMP(NOW() - INTERVAL 30 DAY) * 100000);
 --   DELETE FROM fencepost_marks WHERE number < (SELECT number FROM fencepost_floor);
 --
--- A number stands for a time, in units of 10 µs since 1970. Every token below the floor is stale from then on where there
--- is no mark, also one whose lease lives and that was never admitted: choose a time before the oldest lease that still
--- lives, and never one in the future. The DELETE waits for everybody who is writing under one of those marks.
+-- A number stands for a time, in units of 10 µs since 1970. After that, every token below the floor is stale for a resource
+-- without a mark, also one that was never admitted and whose lease is still valid: choose a time before the oldest lease
+-- that is still valid, and never one in the future. The DELETE waits for every transaction that is writing under one of the
+-- deleted marks.
 CREATE TABLE IF NOT EXISTS fencepost_floor (
   one TINYINT NOT NULL PRIMARY KEY CHECK (one = 1),
   number BIGINT NOT NULL CHECK (number BETWEEN 0 AND 999999999999999)

@@ -1,29 +1,27 @@
-// Package httppoint lets a simulation reach through HTTP into a service of the
-// same test process.
+// Package httppoint extends a simulation over HTTP to a service in the same test process.
 //
 // # What it is
 //
-// [Transport] is the client's half. It tells the simulation of each request
-// before it is sent and when its answer is there, so that the client can be held
-// up there, and gives the request an id. [Handler] is the server's half: by the
-// id it makes the request's context part of the simulation that the client's is
-// part of. What the service does under it can then be held up too, at the steps
-// of its guards and of the tracers of its drivers; and in the unguarded twin the
-// service's guards refuse nothing.
+// [Transport] is the client's half. It reports to the simulation before a request is sent
+// and when its response has arrived, so that the client can be stopped there, and it adds
+// an id to the request. [Handler] is the server's half. It finds the client's simulation by
+// that id, and adds it to the request's context. The service can then be stopped too, at
+// the steps of its guards and of its drivers' tracers. In the unguarded twin the service's
+// guards refuse nothing.
 //
 //	ctx ──Transport──▶ Fencepost-Simulation ──Handler──▶ r.Context()
 //
 // # What it promises
 //
-// Outside of a simulation neither half changes anything. An id that the process
-// did not make, or that belongs to a simulation that is over, means nothing: the
-// request is served as it came. Ids cannot be guessed. A request that is on its
-// way for longer than its client waits is still part of the simulation.
+// Outside of a simulation neither half changes anything. Handler ignores an id that this
+// process did not create, or whose simulation has ended, and serves the request unchanged.
+// Ids cannot be guessed. A request that takes longer than its client waits still belongs
+// to the simulation.
 //
-// # What it does not
+// # What it does not do
 //
-// It does not carry the token: that is httpguard's, whose Transport goes around
-// this one or inside it. It does not reach another process.
+// It does not carry tokens. httpguard's Transport does; use either as the other's Base. It
+// does not reach another process.
 //
 //	service := httptest.NewServer(httppoint.Handler(mux))
 //	client := &http.Client{Transport: httpguard.Transport{
@@ -33,5 +31,5 @@
 //
 // # Where next
 //
-// Package simulations for what is done with it.
+// Package simulations for the tests that use it.
 package httppoint

@@ -3,17 +3,17 @@ package httppoint
 import (
 	"net/http"
 
-	"github.com/fencepost/fencepost/internal/point"
+	"github.com/fencepost/fencepost/internal/failpoint"
 )
 
-// Handler serves a request that carries the id of a simulation of this process
-// under a context that is part of it, and every other as it is. Mount it around
-// everything, httpguard's middleware too. It is safe for concurrent use if next
-// is.
+// Handler returns a handler that finds the simulation of a request's id and adds it to
+// the context before it calls next. It passes on a request without a valid id unchanged.
+// Mount it outermost, around httpguard's middleware too. It is safe for concurrent use if
+// next is.
 func Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if id := r.Header.Get(Header); id != "" {
-			if ctx, known := point.Import(r.Context(), id); known {
+			if ctx, known := failpoint.Import(r.Context(), id); known {
 				r = r.WithContext(ctx)
 			}
 		}

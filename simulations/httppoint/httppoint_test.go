@@ -13,14 +13,14 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
-	"github.com/fencepost/fencepost/internal/heard"
-	"github.com/fencepost/fencepost/internal/point"
+	"github.com/fencepost/fencepost/internal/failpoint"
+	"github.com/fencepost/fencepost/internal/test/hooktest"
 	"github.com/fencepost/fencepost/simulations/httppoint"
 	"github.com/fencepost/fencepost/token"
 )
 
-// service is guarded, and simulated where that is not left out. It remembers
-// how many requests reached it.
+// service is guarded, and part of the simulation unless that is left out. It counts the
+// requests.
 type service struct {
 	*httptest.Server
 	marks guard.Memory
@@ -74,35 +74,35 @@ func TestASimulationReachesThroughHTTP(t *testing.T) {
 	s := serve(t, httppoint.Handler)
 	for name, transport := range s.around() {
 		t.Run(name, func(t *testing.T) {
-			var h heard.Record
+			var h hooktest.Record
 			ctx := h.Listen(t.Context())
-			h.Look = func(step point.Step) {
-				if step == point.Request || step == point.Admitted {
+			h.OnStep = func(step failpoint.Step) {
+				if step == failpoint.Request || step == failpoint.Admitted {
 					require.Empty(t, s.done, "nothing has been written yet")
 				}
 			}
 			require.Equal(t, 200, s.put(t, ctx, transport, 33))
 			require.Equal(t, "body", <-s.done)
-			steps := h.Seen()
-			require.ElementsMatch(t, []point.Step{point.Request, point.Admitted, point.Response, point.Response}, steps, "once each")
-			require.Equal(t, []point.Step{point.Request, point.Admitted}, steps[:2])
+			steps := h.StepsSoFar()
+			require.ElementsMatch(t, []failpoint.Step{failpoint.Request, failpoint.Admitted, failpoint.Response, failpoint.Response}, steps, "once each")
+			require.Equal(t, []failpoint.Step{failpoint.Request, failpoint.Admitted}, steps[:2])
 		})
 		t.Run(name+", the unguarded twin is let through", func(t *testing.T) {
 			require.Equal(t, 200, s.put(t, t.Context(), transport, 33))
 			<-s.done
 			require.Equal(t, 412, s.put(t, t.Context(), transport, 32))
 			require.Empty(t, s.done)
-			require.Equal(t, 200, s.put(t, point.Observe(t.Context()), transport, 32))
+			require.Equal(t, 200, s.put(t, failpoint.Unguarded(t.Context()), transport, 32))
 			<-s.done
 		})
 	}
 	t.Run("without the handler nothing arrives", func(t *testing.T) {
 		s := serve(t, plainly)
 		for _, transport := range s.around() {
-			var h heard.Record
+			var h hooktest.Record
 			require.Equal(t, 200, s.put(t, t.Context(), transport, 33))
-			require.Equal(t, 412, s.put(t, point.Observe(h.Listen(t.Context())), transport, 32))
-			require.Equal(t, []point.Step{point.Request, point.Response}, h.Steps)
+			require.Equal(t, 412, s.put(t, failpoint.Unguarded(h.Listen(t.Context())), transport, 32))
+			require.Equal(t, []failpoint.Step{failpoint.Request, failpoint.Response}, h.Steps)
 		}
 	})
 }
@@ -135,7 +135,7 @@ func TestIdleConnectionsAreClosedBelow(t *testing.T) {
 	below := &closer{}
 	(&http.Client{Transport: httppoint.Transport{Base: below}}).CloseIdleConnections()
 	require.True(t, below.closed)
-	httppoint.Transport{Base: tripFunc(nil)}.CloseIdleConnections() // which cannot
+	httppoint.Transport{Base: tripFunc(nil)}.CloseIdleConnections() // without that method
 }
 
 type tripFunc func(*http.Request) (*http.Response, error)

@@ -1,21 +1,22 @@
 package httppoint
 
 import (
+	"errors"
 	"net/http"
+	"slices"
 
-	"github.com/fencepost/fencepost/internal/point"
+	"github.com/fencepost/fencepost/internal/failpoint"
 )
 
-// Header is the field that carries the id of a simulation.
+// Header is the name of the field that carries the id of a simulation.
 const Header = "Fencepost-Simulation"
 
-// Transport is an [http.RoundTripper] that is held up before a request is sent
-// and when its answer has arrived (or the error in its place), and that has the
-// request carry the id which [Handler] knows. A request whose context is part
-// of no simulation goes to Base as it is. It is safe for concurrent use if Base
-// is.
+// Transport is an [http.RoundTripper] that blocks before a request is sent, and again
+// when its response or error has arrived, until the simulation lets it continue. It adds
+// the id that [Handler] reads. A request whose context belongs to no simulation is passed
+// to Base unchanged. It is safe for concurrent use if Base is.
 type Transport struct {
-	// Base makes the requests; nil is [http.DefaultTransport].
+	// Base makes the requests. Nil means [http.DefaultTransport].
 	Base http.RoundTripper
 }
 
@@ -24,21 +25,32 @@ var _ http.RoundTripper = Transport{}
 // RoundTrip implements [http.RoundTripper].
 func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
-	id := point.Export(ctx)
+	id := failpoint.Export(ctx)
 	if id == "" {
 		return t.base().RoundTrip(req)
 	}
 	out := req.Clone(ctx)
 	out.Header.Set(Header, id)
-	if point.Key(ctx) != nil { // httpguard.Transport tells of it
+	if failpoint.Key(ctx) != nil { // httpguard.Transport reports the steps
+		failpoint.Note(ctx, failpoint.Sent{Driver: "HTTP", Key: failpoint.Key(ctx), SQL: req.Method})
 		return t.base().RoundTrip(out)
 	}
-	point.At(ctx, point.Request, req)
-	defer point.At(ctx, point.Response, req)
-	return t.base().RoundTrip(out.WithContext(point.Within(ctx, req)))
+	failpoint.At(ctx, failpoint.Request, req)
+	defer failpoint.At(ctx, failpoint.Response, req)
+	failpoint.Note(ctx, failpoint.Sent{Driver: "HTTP", Key: req, SQL: req.Method})
+	resp, err := t.base().RoundTrip(out.WithContext(failpoint.WithKey(ctx, req)))
+	if err == nil && resp.StatusCode < 300 && !reads(req.Method) && failpoint.DropsReply(ctx, req) {
+		return nil, errors.Join(failpoint.ErrLost, resp.Body.Close())
+	}
+	return resp, err
 }
 
-// CloseIdleConnections does so with Base, if Base can.
+// reads reports whether method is safe (RFC 9110 §9.2.1).
+func reads(method string) bool {
+	return slices.Contains([]string{"", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace}, method)
+}
+
+// CloseIdleConnections calls Base's method of the same name, if Base has one.
 func (t Transport) CloseIdleConnections() {
 	if base, ok := t.base().(interface{ CloseIdleConnections() }); ok {
 		base.CloseIdleConnections()

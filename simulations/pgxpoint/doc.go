@@ -1,46 +1,50 @@
-// Package pgxpoint lets a simulation see, and hold up, what a program sends to
-// PostgreSQL over pgx, without a change to the program's code.
+// Package pgxpoint lets a simulation observe, and stop, what a program sends to PostgreSQL
+// with pgx. The program's code does not change.
 //
 // # What it is
 //
-// [Tracer] is a tracer of pgx, 5.12 or later. It tells the simulation that a
-// call's context is part of:
+// [Tracer] is a tracer for pgx 5.12 or later. It reports these steps to the simulation that
+// a call's context belongs to, and the call blocks until the simulation lets it continue:
 //
-//	begin      before what is sent on a connection that is in no transaction
-//	statement  before a statement, batch or COPY inside one
-//	commit     before COMMIT, or a batch with one in it
-//	applied    when a write is acknowledged, and the caller does not know it yet
-//	undone     when a transaction has ended that wrote nothing
-//	unknown    when the connection broke behind a COMMIT, or behind a write
-//	           outside of a transaction
+//	begin      before anything is sent on a connection that is in no transaction
+//	statement  before a statement, batch or COPY inside a transaction
+//	commit     before COMMIT, or before a batch that contains one
+//	applied    when a write was acknowledged, before the caller gets the reply
+//	undone     when a transaction has ended without a write
+//	unknown    when the connection broke after a COMMIT, or after a write outside of a
+//	           transaction
 //
-// and the call waits there for as long as the simulation likes. A statement
-// outside of a transaction is one by itself. Where a guard of package sqlguard
-// has begun the transaction, the guard tells of it, and the tracer adds the
-// statements.
+// A statement outside of a transaction counts as a transaction. If a guard of package
+// sqlguard has begun the transaction, the guard reports its steps, and the tracer adds
+// the statements.
 //
 // # What it promises
 //
-// It sends nothing and changes nothing. A call whose context is part of no
-// simulation is not held up, and costs the look-up of a value.
+// It sends nothing and changes nothing, with one exception: if the simulation drops the
+// reply to a COMMIT, or to a write outside of a transaction, the connection fails after
+// the write was sent. The caller gets that error once the server has ended the session.
+// A call whose context belongs to no simulation never blocks, and costs one lookup of a
+// context value.
 //
-// # What it does not
+// # What it does not do
 //
-// It goes by what the server says of a statement, its command tag: INSERT,
-// UPDATE, DELETE, MERGE, COPY and everything else that is no mere reading have
-// written, unless they say 0 rows. A SELECT has not: one that calls a function
-// that writes, or whose WITH does, and a CREATE TABLE AS, go unseen. Put the
-// write into a statement of its own.
+// It recognizes writes by the server's command tag: INSERT, UPDATE, DELETE, MERGE, COPY
+// and all other statements that do more than read, unless the tag reports 0 rows. It does
+// not detect a write in a SELECT (by a function, or in WITH), nor in CREATE TABLE AS. Use a
+// statement of its own for the write.
 //
-// It sees a transaction by its first statement whose context listens. The end
-// of one that nobody ended, by closing a connection that is of no pool, it does
-// not see; nor what goes around [pgx.Conn], as [pgconn.PgConn] can.
+// It does not drop the reply to a COPY outside of a transaction, nor to a batch that
+// commits, unless the connection's mode is [pgx.QueryExecModeExec] or
+// [pgx.QueryExecModeSimpleProtocol]: pgx reads other replies first.
+//
+// It detects a transaction at its first statement whose context belongs to a simulation.
+// It does not detect the end of a transaction that ends because a connection without a
+// pool is closed, nor anything sent without [pgx.Conn], such as by [pgconn.PgConn].
 //
 //	config.ConnConfig.Tracer = pgxpoint.Tracer{}
-//	config.ConnConfig.Tracer = multitracer.New(yours, pgxpoint.Tracer{}) // beside another
+//	config.ConnConfig.Tracer = multitracer.New(yours, pgxpoint.Tracer{}) // with another tracer
 //
 // # Where next
 //
-// Package simulations for what is done with it, package sqlpoint for
-// database/sql.
+// Package simulations for the tests that use it, package sqlpoint for database/sql.
 package pgxpoint

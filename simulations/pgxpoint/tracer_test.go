@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/heard"
-	"github.com/fencepost/fencepost/internal/point"
+	"github.com/fencepost/fencepost/internal/failpoint"
+	"github.com/fencepost/fencepost/internal/test/hooktest"
 	"github.com/fencepost/fencepost/simulations/pgxpoint"
 )
 
@@ -20,8 +20,7 @@ var modes = []pgx.QueryExecMode{
 	pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
 }
 
-// way is a way of using a database, on a traced pool. insert has a unique id of
-// its own each time.
+// way is a way to use a database, on a traced pool. insert gets a new unique id each time.
 type way func(ctx context.Context, pool *pgxpool.Pool, insert string) error
 
 func in(do func(ctx context.Context, tx pgx.Tx, insert string) error) way {
@@ -63,7 +62,7 @@ var ways = map[string]struct {
 	"a read":  {func(ctx context.Context, pool *pgxpool.Pool, _ string) error { return exec(ctx, pool, "SELECT 1") }, false, []string{"begin undone"}, 0},
 	"a ping":  {func(ctx context.Context, pool *pgxpool.Pool, _ string) error { return pool.Ping(ctx) }, false, nil, 0},
 	"nothing": {func(ctx context.Context, pool *pgxpool.Pool, _ string) error { return exec(ctx, pool, "-- nothing") }, false, nil, 0},
-	"a write of none": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+	"a write of no rows": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
 		return errors.Join(exec(ctx, pool, insert), exec(ctx, pool, insert+" ON CONFLICT DO NOTHING"))
 	}, false, []string{"begin applied", "begin undone"}, 1},
 	"an error": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
@@ -134,7 +133,7 @@ var ways = map[string]struct {
 		b.Queue("commit")
 		return pool.SendBatch(ctx, b).Close()
 	}, false, []string{"begin applied"}, 1},
-	"a batch that fails behind its COMMIT": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+	"a batch that fails after its COMMIT": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
 		b := &pgx.Batch{}
 		b.Queue("begin")
 		b.Queue(insert)
@@ -191,8 +190,8 @@ func TestTracer(t *testing.T) {
 			id := 0
 			for name, c := range ways {
 				t.Run(name, func(t *testing.T) {
-					for range 2 { // with the statement prepared, too
-						var h heard.Record
+					for range 2 { // also with the prepared statement
+						var h hooktest.Record
 						before := e.notes()
 						id++
 						err := c.do(h.Listen(ctx), e.traced, e.sql(fmt.Sprintf("INSERT INTO %%s.notes (id) VALUES (%d)", id)))
@@ -215,19 +214,19 @@ func TestABrokenConnection(t *testing.T) {
 			cutAt, do string
 			steps     []string
 		}{
-			"behind COMMIT": {"commit", "a transaction", []string{"begin statement statement commit unknown"}},
-			"behind COMMIT, where nothing was written": {"commit", "a transaction that only reads", []string{"begin statement commit undone"}},
-			"behind a write":                  {"INSERT", "Exec", []string{"begin unknown"}},
-			"behind a write in a transaction": {"INSERT", "a transaction", []string{"begin statement statement undone"}},
-			"behind a batch":                  {"INSERT", "a batch", []string{"begin unknown"}},
-			"behind a read":                   {"SELECT 1", "a read", []string{"begin undone"}},
+			"after COMMIT": {"commit", "a transaction", []string{"begin statement statement commit unknown"}},
+			"after COMMIT, where nothing was written": {"commit", "a transaction that only reads", []string{"begin statement commit undone"}},
+			"after a write":                  {"INSERT", "Exec", []string{"begin unknown"}},
+			"after a write in a transaction": {"INSERT", "a transaction", []string{"begin statement statement undone"}},
+			"after a batch":                  {"INSERT", "a batch", []string{"begin unknown"}},
+			"after a read":                   {"SELECT 1", "a read", []string{"begin undone"}},
 		} {
 			t.Run(fmt.Sprintf("%s in mode %s", name, mode), func(t *testing.T) {
 				t.Parallel()
 				e := newEnv(t, mode)
 				e.cutAt = c.cutAt
-				e.deaf.Store(true)
-				var h heard.Record
+				e.dropsReplies.Store(true)
+				var h hooktest.Record
 				require.Error(t, ways[c.do].do(h.Listen(t.Context()), e.traced, e.sql("INSERT INTO %s.notes (id) VALUES (1)")))
 				require.Equal(t, c.steps, h.Transactions())
 			})
@@ -235,25 +234,25 @@ func TestABrokenConnection(t *testing.T) {
 	}
 }
 
-// While a writer is held up at a step, others see what the step's name says.
+// While a writer is stopped at a step, other sessions see what the step's name means.
 func TestAStepIsWhereItsNameSays(t *testing.T) {
 	t.Parallel()
-	for name, at := range map[string]map[point.Step][]int{
-		"Exec":          {point.Begin: {0}, point.Applied: {1}},
-		"a batch":       {point.Begin: {0}, point.Applied: {1}},
-		"a transaction": {point.Begin: {0}, point.Statement: {0, 0}, point.Commit: {0}, point.Applied: {1}},
+	for name, at := range map[string]map[failpoint.Step][]int{
+		"Exec":          {failpoint.Begin: {0}, failpoint.Applied: {1}},
+		"a batch":       {failpoint.Begin: {0}, failpoint.Applied: {1}},
+		"a transaction": {failpoint.Begin: {0}, failpoint.Statement: {0, 0}, failpoint.Commit: {0}, failpoint.Applied: {1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t, pgx.QueryExecModeCacheStatement)
-			arrived, goOn := make(chan point.Step), make(chan bool)
-			h := heard.Record{Look: func(step point.Step) { arrived <- step; <-goOn }}
+			arrived, goOn := make(chan failpoint.Step), make(chan bool)
+			h := hooktest.Record{OnStep: func(step failpoint.Step) { arrived <- step; <-goOn }}
 			done := make(chan error, 1)
 			go func() {
 				done <- ways[name].do(h.Listen(t.Context()), e.traced, e.sql("INSERT INTO %s.notes (id) VALUES (1)"))
 				close(arrived)
 			}()
-			seen := map[point.Step][]int{}
+			seen := map[failpoint.Step][]int{}
 			for step := range arrived {
 				seen[step] = append(seen[step], e.notes())
 				goOn <- true
@@ -268,19 +267,19 @@ func TestAStepIsToldWithTheContextOfItsStatement(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, pgx.QueryExecModeCacheStatement)
 	type name struct{}
-	var told []string
-	ctx := point.Listen(t.Context(), func(ctx context.Context, step point.Step, _ any) {
-		told = append(told, fmt.Sprint(step, ctx.Value(name{})))
-	})
+	var reported []string
+	ctx := failpoint.Listen(t.Context(), failpoint.Func(func(ctx context.Context, step failpoint.Step, _ any) {
+		reported = append(reported, fmt.Sprint(step, ctx.Value(name{})))
+	}))
 	under := func(s string) context.Context { return context.WithValue(ctx, name{}, s) }
 	tx, err := e.traced.Begin(under("a"))
 	require.NoError(t, err)
 	require.NoError(t, exec(under("b"), tx, "SELECT 1"))
 	require.NoError(t, tx.Rollback(t.Context()))
-	require.Equal(t, []string{"begina", "statementb", "undoneb"}, told)
+	require.Equal(t, []string{"begina", "statementb", "undoneb"}, reported)
 }
 
-func TestNobodyPaysWhoIsNotListenedTo(t *testing.T) {
+func TestWithoutAListenerNothingIsAllocated(t *testing.T) {
 	e := newEnv(t, pgx.QueryExecModeCacheStatement)
 	conn, err := e.traced.Acquire(t.Context())
 	require.NoError(t, err)
@@ -301,7 +300,7 @@ func TestBesideAnotherTracer(t *testing.T) {
 	require.NoError(t, err)
 	defer pool.Close()
 	for _, name := range []string{"a transaction", "a batch", "a transaction that the pool finds open"} {
-		var h heard.Record
+		var h hooktest.Record
 		require.NoError(t, ways[name].do(h.Listen(t.Context()), pool, e.sql("INSERT INTO %s.notes (id) VALUES (1) ON CONFLICT (id) DO UPDATE SET text = 'x'")))
 		require.Equal(t, ways[name].steps, h.Transactions())
 	}

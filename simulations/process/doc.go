@@ -1,38 +1,37 @@
-// Package process puts somebody's own code to the test with real processes: one
-// that holds the lock is stopped, its lease expires, another takes over and
-// writes, and the first one wakes up.
+// Package process tests your own code with real processes. The process that holds the lock
+// is stopped, its lease expires, a successor acquires the lock and writes, and the first
+// process resumes.
 //
 // # What it is
 //
-// What [simulations.Run] does with goroutines and every interleaving, this does
-// with the one interleaving that matters most, with nothing simulated. The
-// writers are this very test binary, started again. A is stopped by the kernel
-// (SIGSTOP), by its own Go runtime (a stop-the-world, held open at will), or
-// for ever (SIGKILL); at an exact step of its work, or anytime.
+// [simulations.Run] performs many interleavings with goroutines. This package performs the
+// most important one with nothing simulated. The writers are the test binary itself,
+// started again. Writer A is stopped by the kernel (SIGSTOP), stopped by its own Go runtime
+// (a stop-the-world of any length), or killed (SIGKILL), at a given step of its work or at
+// a random moment.
 //
 //	the test               writer A               writer B
 //	Run              ───▶  acquires, reads
-//	                       stopped          z     asks, waits
+//	                       stopped          z     requests the lock, waits
 //	                                        z     acquires, reads
 //	                                        z     writes, is acknowledged
-//	continues A      ───▶  writes with what it read
-//	judges           ◀───  refused
+//	resumes A        ───▶  writes with what it read
+//	checks           ◀───  refused
 //
 // # What it promises
 //
-// The same rounds are run with the guards' refusals ignored, and there every
-// write that came too late must be accepted: a simulation that cannot fail
-// proves nothing. Everything that both writers did is put down and held against
-// all rules ([history.Rules]). A round that could not be carried out is an
-// error, never a figure. Writers die with the test.
+// A pass means something: the same rounds run with the guards' refusals ignored (the
+// unguarded twin), and there every late write must be accepted. The operations of both
+// writers are recorded and checked against all rules, which docs/testing.md lists. A round
+// that could not be performed is an error, and is not counted. The writers end with the
+// test.
 //
-// # What it does not
+// # What it does not do
 //
-// It needs an issuer and a resource that several processes can reach: servers,
-// a file. What is stopped is a writer; a service that writes for it must run
-// elsewhere, in the test for example. It drives no more than two writers, and
-// stops one of them at a time. A stop-the-world takes Linux; where there is no
-// SIGSTOP there are no rounds.
+// It needs an issuer and a resource that several processes can reach: servers, or a file.
+// Only a writer is stopped; a service that writes for it must run elsewhere, for example
+// in the test. There are two writers, and A is the one that is stopped. A stop-the-world
+// needs Linux. On a system without SIGSTOP, Run fails.
 //
 //	func TestMain(m *testing.M) {
 //		process.Serve(m, process.Subjects{"accounts": openAccounts})
@@ -45,6 +44,6 @@
 //
 // # Where next
 //
-// Package simulations for subjects, package history for the rules and how a
-// verdict reads.
+// Package simulations for subjects, docs/testing.md for the rules and for reading a
+// verdict.
 package process

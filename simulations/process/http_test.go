@@ -17,16 +17,15 @@ import (
 	"github.com/fencepost/fencepost/simulations"
 )
 
-// newService serves the ledger from the test's own process, which nobody stops:
-// under /guarded behind the fence, and under /observed the same with refusals
-// ignored, for the twin.
+// newService serves the ledger from the test's process, which is not stopped: under
+// /guarded behind the fence, and under /observed with refusals ignored, for the twin.
 func newService(t *testing.T) conf {
 	t.Helper()
 	c, pool := newLedger(t)
 	mux := http.NewServeMux()
 	for path, observe := range map[string]bool{"/guarded": false, "/observed": true} {
 		l := ledgerOf(c, pool)
-		l.fence.DangerouslyObserve, l.fence.Observer = observe, guard.Observer{Observed: func(context.Context, error) {}}
+		l.fence.DangerouslyReportOnly, l.fence.Hooks = observe, guard.Hooks{Reported: func(context.Context, error) {}}
 		middleware := httpguard.Middleware{Resources: httpguard.Pattern("account/{id}")}
 		mux.Handle(path+"/accounts/{id}", middleware.Wrap(http.HandlerFunc(l.serve)))
 	}
@@ -66,7 +65,7 @@ func openHTTP(ctx context.Context, text string) (simulations.Subject, func() err
 		return s, nil, err
 	}
 	client := &http.Client{Transport: &httpguard.Transport{Base: &http.Transport{}, Hosts: []string{service.Host}}}
-	s.Mark, s.Bound = l.mark, l.fence.Idle
+	s.Mark, s.MaxBlocking = l.mark, l.fence.IdleTimeout
 	s.Do = func(ctx context.Context) error { return add(ctx, client, c.Service+"/guarded/accounts/42") }
 	s.Unguarded = func(ctx context.Context) error { return add(ctx, client, c.Service+"/observed/accounts/42") }
 	return s, func() error {
@@ -84,7 +83,7 @@ func add(ctx context.Context, client *http.Client, account string) error {
 	if err != nil {
 		return err
 	}
-	simulations.Point(ctx, computed)
+	simulations.Failpoint(ctx, computed)
 	_, err = call(ctx, client, http.MethodPut, fmt.Sprintf("%s?units=%d", account, units+1))
 	return err
 }

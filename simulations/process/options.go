@@ -2,65 +2,70 @@ package process
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"testing"
 	"time"
 
-	"github.com/fencepost/fencepost/internal/child"
+	"github.com/fencepost/fencepost/internal/subprocess"
+	"github.com/fencepost/fencepost/simulations"
 )
 
 const (
-	// EnvRounds sets Rounds where Options leave it open.
+	// EnvRounds is the environment variable that sets Rounds if Options.Rounds is zero.
 	EnvRounds     = "FENCEPOST_ROUNDS"
 	defaultRounds = 50
-	// patience bounds one step of a round.
-	patience = time.Minute
-	// slack is what a machine may be late without anything being wrong.
-	slack = 10 * time.Second
+	// stepTimeout limits one step of a round.
+	stepTimeout = 2 * time.Minute
+	// slack is how late a busy machine may be without a broken rule.
+	slack = time.Minute
+	// twinWait is how long B waits for a stopped A in the twin, if A's steps are known to
+	// block.
+	twinWait = 500 * time.Millisecond
 )
 
-// Where A is stopped, besides at a step by its name.
+// Values of Options.At that are not the name of a step.
 const (
-	// Everywhere takes A's steps in turn, round by round.
+	// Everywhere stops A at each of its steps in turn, one for each round.
 	Everywhere = ""
-	// Anytime is some moment in the course of A's work, whatever it is at.
+	// Anytime stops A at a random moment of its work.
 	Anytime = "anytime"
 )
 
-// Options say what to run. Subject is required.
+// Options configure a run. Subject is required.
 type Options struct {
-	// Subject is one of those that were given to Serve, and Conf is for its
-	// Open. Conf reaches the writers by a pipe: it may hold passwords.
+	// Subject is the name of a subject that was passed to Serve. Conf is passed to its
+	// Open, through a pipe, so it may contain passwords; its zero value is passed too.
 	Subject, Conf string
-	// Pause is how A is stopped; zero is [SIGSTOP].
+	// Pause is how A is stopped. Zero means [SIGSTOP].
 	Pause Pause
-	// At is the step of Do where A is stopped: "begin", "admitted", "statement",
-	// "commit", "applied", "request", "response", or what Do tells
-	// simulations.Point. "do" comes right before Do, "done" right after it. The
-	// error for a name that A does not come by lists those that it does. Or
-	// [Everywhere], or [Anytime].
+	// At is the step of Do at which A is stopped: "begin", "admitted", "statement",
+	// "commit", "applied", "request", "response", or a name that Do passes to
+	// simulations.Failpoint. "do" is right before Do, and "done" right after it. If A
+	// does not reach the step, the error lists the steps that it does reach. At may also
+	// be [Everywhere], which is the zero value, or [Anytime].
 	//
-	// A step between the last read and the transaction, or the request, that
-	// writes makes every round one where a stale write is attempted. Where no
-	// guard, driver or transport tells of the write, Do tells of it by
-	// simulations.Point(ctx, "begin"), right before.
+	// At a step between the last read and the transaction or request that writes, every
+	// round attempts a stale write. If no guard, driver or transport reports the write,
+	// Do must call simulations.Failpoint(ctx, "begin") right before it.
 	At string
-	// Nth says at which step of that name, from 1; zero is the first. Where Do
-	// takes the lock itself and claims, say, the first "begin" is the claim's.
-	// Everywhere and Anytime pay no attention to it.
+	// Nth selects among steps of the same name, from 1; zero means the first. For
+	// example, if Do takes the lock itself and claims, the first "begin" is the claim's.
+	// Everywhere and Anytime ignore it.
 	Nth int
-	// Rounds of each, the guarded and the twin. Zero is what EnvRounds says, or
-	// else 50.
+	// Rounds is the number of rounds, both guarded and of the twin. Zero means the value
+	// of EnvRounds, or 50 if that is not set.
 	Rounds int
-	// Seed draws the moments. Zero means another one each time.
+	// Seed is the seed of the random moments. Zero means a random seed, which is printed.
 	Seed uint64
 }
 
 func (o Options) complete() (Options, error) {
-	if !child.CanStop {
+	if !subprocess.CanStop {
 		return o, errors.New("process: this system has no SIGSTOP")
 	}
 	if o.Rounds == 0 {
@@ -82,4 +87,79 @@ func (o Options) complete() (Options, error) {
 	o.Pause, o.Nth = cmp.Or(o.Pause, SIGSTOP), cmp.Or(o.Nth, 1)
 	o.Seed = cmp.Or(o.Seed, 1+rand.Uint64N(1e9))
 	return o, o.Pause.check()
+}
+
+// Pause is how a writer is stopped.
+type Pause string
+
+const (
+	// SIGSTOP stops the process. At a step the signal is sent to the thread itself, so
+	// that no further instruction runs.
+	SIGSTOP Pause = "SIGSTOP"
+	// StopTheWorld stops the Go program and not the process, as a garbage collection
+	// does: goroutines and timers stop, while the kernel completes system calls. It needs
+	// Linux.
+	StopTheWorld Pause = "stop-the-world"
+	// SIGKILL ends the process. A new one replaces it.
+	SIGKILL Pause = "SIGKILL"
+)
+
+func (p Pause) check() error {
+	switch p {
+	case SIGSTOP, SIGKILL:
+		return nil
+	case StopTheWorld:
+		if subprocess.CanStopWorld {
+			return nil
+		}
+		return subprocess.ErrNoWorld
+	}
+	return fmt.Errorf("process: no such pause: %q", p)
+}
+
+// Open returns the subject for conf, which is [Options.Conf]: URLs, a schema, a resource.
+// It is called in each writer's process, and in the test's process to count. Every call
+// must return the same resource on the same servers. end, if not nil, releases the
+// subject. The subject's Claim, Mark, Unguarded, TTL and MaxBlocking are used; Budget and
+// Seed are ignored.
+type Open func(ctx context.Context, conf string) (s simulations.Subject, end func() error, err error)
+
+// Subjects are the subjects of a test binary by name.
+type Subjects map[string]Open
+
+// writerRole is the role of a writer's process.
+const writerRole = "fencepost writer"
+
+// served are the subjects that TestMain has passed to Serve.
+var served Subjects
+
+// Serve runs a writer, and exits, if this process was started as one. Otherwise it
+// returns at once. Call it first in TestMain; it takes m to ensure that it is called from
+// there.
+func Serve(_ *testing.M, subjects Subjects) {
+	served = subjects
+	subprocess.Serve(map[string]func(*subprocess.Parent) error{writerRole: serve})
+}
+
+// open returns the subject with the given name.
+func open(ctx context.Context, name, conf string) (simulations.Subject, func() error, error) {
+	known, ok := served[name]
+	if !ok {
+		return simulations.Subject{}, nil, fmt.Errorf("process: TestMain serves no subject %q", name)
+	}
+	s, end, err := known(ctx, conf)
+	if err != nil {
+		return s, nil, fmt.Errorf("process: open %s: %w", name, err)
+	}
+	if end == nil {
+		end = func() error { return nil }
+	}
+	if s.Issuer == nil || s.Resource == "" || s.Do == nil || s.Count == nil {
+		_ = end()
+		return s, nil, fmt.Errorf("process: subject %s lacks one of Issuer, Resource, Do, Count", name)
+	}
+	if s.TTL == 0 {
+		s.TTL = simulations.DefaultTTL
+	}
+	return s, end, nil
 }

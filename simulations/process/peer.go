@@ -6,21 +6,72 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"time"
 
-	"github.com/fencepost/fencepost/internal/child"
-	"github.com/fencepost/fencepost/simulations/history"
+	"github.com/fencepost/fencepost/internal/history"
+	"github.com/fencepost/fencepost/internal/subprocess"
 )
 
-// peer is a writer's process, as the test has it.
-type peer struct {
-	*child.Process[event]
-	name   string
-	report *os.File
-	world  *child.World // nil where there is none
-	heard  []event      // and nobody has asked for it yet
+// The test writes one setup and then orders to a writer's standard input. The writer
+// writes events to its standard output. Each is a JSON value on one line. The writer's
+// operations go to a file, in the format of package history.
+
+// File descriptors of a writer, from 3 on.
+const (
+	reportFile = 3
+	worldPipe  = 4
+)
+
+// setup is the configuration of a writer.
+type setup struct {
+	Name    string // "A" or "B"
+	Subject string
+	Conf    string
+	Twin    bool
 }
 
-// start starts a writer, which must be ended unless there is an error.
+// order is a request to a writer for one unit of work.
+type order struct {
+	Pause Pause         `json:",omitempty"`
+	Step  string        `json:",omitempty"` // stop at this step; empty: at none
+	Nth   int           `json:",omitempty"` // at the nth step of that name
+	After time.Duration `json:",omitempty"` // stop after this time; zero: never
+}
+
+type kind string
+
+const (
+	ready    kind = "ready"    // waits for orders
+	stopping kind = "stopping" // is about to be stopped
+	woke     kind = "woke"     // resumed, after a stop-the-world
+	answered kind = "answered" // its unit has ended
+	failed   kind = "failed"   // did not reach its unit: see Text
+)
+
+// event is a writer's report, with times of the machine's clock.
+type event struct {
+	Kind kind
+	At   time.Time
+	Text string `json:",omitempty"`
+
+	// Set for an answered unit.
+	Outcome history.Outcome `json:",omitempty"`
+	Number  int64           `json:",omitempty"`
+	Wrote   time.Time       // when its last write began
+	Steps   []string        `json:",omitempty"`
+}
+
+// peer is a writer's process, seen from the test.
+type peer struct {
+	*subprocess.Process[event]
+	name     string
+	report   *os.File
+	world    *subprocess.World // nil if it cannot stop the world
+	received []event           // not returned by await yet
+}
+
+// start starts a writer. If it returns no error, the caller must end the writer.
 func start(ctx context.Context, s setup) (p *peer, err error) {
 	p = &peer{name: s.Name}
 	defer func() {
@@ -28,39 +79,26 @@ func start(ctx context.Context, s setup) (p *peer, err error) {
 			p.end(ctx)
 		}
 	}()
-	if err := p.launch(); err != nil {
+	if p.report, err = os.CreateTemp("", "fencepost-report-"); err != nil {
+		return p, fmt.Errorf("process: %w", err)
+	}
+	_ = os.Remove(p.report.Name()) // the open file remains readable
+	c, err := subprocess.Self("writer "+s.Name, writerRole)
+	if err != nil {
 		return p, err
 	}
-	if err := p.Send(s); err != nil {
-		return p, err
+	c.Files = []*os.File{p.report}
+	if subprocess.CanStopWorld {
+		if p.world, err = subprocess.NewWorld(); err != nil {
+			return p, err
+		}
+		c.Files = append(c.Files, p.world.File())
 	}
-	_, err = p.await(ctx, ready)
+	p.Process, _, err = subprocess.Open[event](ctx, c, s) // returns when it is ready
 	return p, err
 }
 
-func (p *peer) launch() (err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("process: %w", err)
-	}
-	if p.report, err = os.CreateTemp("", "fencepost-report-"); err != nil {
-		return fmt.Errorf("process: %w", err)
-	}
-	_ = os.Remove(p.report.Name()) // it is there for as long as it is open
-	files := []*os.File{p.report}
-	if child.CanStopWorld {
-		if p.world, err = child.NewWorld(); err != nil {
-			return err
-		}
-		files = append(files, p.world.File())
-	}
-	p.Process, err = child.Start[event](child.Command{
-		Name: "writer " + p.name, Argv: []string{self}, Env: []string{envWriter + "=" + p.name}, Files: files,
-	})
-	return err
-}
-
-// end ends the process, stopped or not.
+// end ends the process, even if it is stopped.
 func (p *peer) end(ctx context.Context) {
 	if p.Process != nil {
 		p.End(ctx)
@@ -73,11 +111,109 @@ func (p *peer) end(ctx context.Context) {
 	}
 }
 
-// tell adds what the writer did to r, also where it is dead.
+// tell adds the writer's operations to r, even if the writer is dead.
 func (p *peer) tell(r *history.Recorder) error {
 	size, err := p.report.Seek(0, io.SeekEnd)
 	if err != nil {
 		return errors.Join(errors.New("process: report"), err)
 	}
 	return r.Merge(io.NewSectionReader(p.report, 0, size))
+}
+
+// await returns the next event of one of the kinds, and keeps others for later.
+func (p *peer) await(ctx context.Context, want ...kind) (event, error) {
+	for n := 0; ; n++ {
+		if n == len(p.received) {
+			e, err := p.Next(ctx)
+			if err != nil {
+				return e, err
+			}
+			p.received = append(p.received, e)
+		}
+		e := p.received[n]
+		if e.Kind == failed {
+			return e, fmt.Errorf("process: writer %s: %s", p.name, e.Text)
+		}
+		if slices.Contains(want, e.Kind) {
+			p.received = slices.Delete(p.received, n, n+1)
+			return e, nil
+		}
+	}
+}
+
+// suspend sends p its order, and returns when p is stopped or dead. It returns false if
+// p's unit ended before it reached the step.
+func (p *peer) suspend(ctx context.Context, o order, moment time.Duration) (stands bool, err error) {
+	if o.Pause == StopTheWorld {
+		o.After = moment
+		if err := p.world.Hold(); err != nil {
+			return false, err
+		}
+	}
+	if err := p.Send(o); err != nil {
+		return false, err
+	}
+	if moment > 0 && o.Pause != StopTheWorld {
+		time.Sleep(moment)
+		return true, p.hit(ctx, o.Pause)
+	}
+	if announced, err := p.announces(ctx, moment > 0); err != nil || !announced {
+		return false, err
+	}
+	return true, p.stand(ctx, o.Pause)
+}
+
+// announces waits for p's report that it is about to be stopped. If its unit ends first
+// it will not be stopped, unless the order names a moment.
+func (p *peer) announces(ctx context.Context, surely bool) (bool, error) {
+	if surely {
+		_, err := p.await(ctx, stopping)
+		return true, err
+	}
+	e, err := p.await(ctx, stopping, answered)
+	if e.Kind == answered {
+		p.received = append(p.received, e)
+	}
+	return e.Kind == stopping, err
+}
+
+// stand returns when p, which has announced it, is stopped or dead.
+func (p *peer) stand(ctx context.Context, pause Pause) error {
+	if pause == StopTheWorld {
+		ctx, cancel := p.Alive(ctx)
+		defer cancel()
+		return p.world.Stands(ctx)
+	}
+	if err := p.Suspend(ctx, subprocess.BestPause()); err != nil {
+		return err
+	}
+	if pause == SIGKILL {
+		p.Kill()
+	}
+	return nil
+}
+
+// hit stops or kills p from the test, whatever p is doing.
+func (p *peer) hit(ctx context.Context, pause Pause) error {
+	if pause == SIGKILL {
+		p.Kill()
+		return nil
+	}
+	if err := p.Stop(); err != nil {
+		return err
+	}
+	return p.Stands(ctx)
+}
+
+// resume lets p, which is stopped, continue.
+func (p *peer) resume(ctx context.Context, o order) error {
+	if o.Pause == StopTheWorld {
+		p.world.Drain()
+		_, err := p.await(ctx, woke)
+		return err
+	}
+	if o.Step == "" { // the test stopped it
+		return p.Continue()
+	}
+	return p.Resume(subprocess.BestPause())
 }

@@ -4,21 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/fencepost/fencepost/internal/history"
 )
 
-// Report is what Run counted.
+// Report is the result of a run.
 type Report struct {
 	Options
-	Guarded, Twin Count
+	Guarded, Twin Counts
 }
 
-// Run runs the rounds of o, guarded and as the twin, logs what was counted, and
-// fails t where a rule was broken or the twin was not.
+// Run runs the rounds of o, guarded and as the twin, and logs what was counted. It fails
+// t if a rule was broken, or if the twin was not corrupted.
 func Run(t testing.TB, o Options) Report {
 	t.Helper()
-	r, err := Examine(t, o)
+	r, err := Check(t, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,25 +30,25 @@ func Run(t testing.TB, o Options) Report {
 	return r
 }
 
-// Examine is Run for those who expect the worst: it returns what Run fails with,
-// a [*Verdict] or an error that kept it from running at all.
-func Examine(t testing.TB, o Options) (r Report, err error) {
+// Check is [Run] for tests that expect a verdict. Instead of failing t it returns a
+// [*Verdict], or another error if the rounds could not be run.
+func Check(t testing.TB, o Options) (r Report, err error) {
 	t.Helper()
-	if r, err = Guarded(t, o); err != nil {
+	if r, err = RunGuarded(t, o); err != nil {
 		return r, err
 	}
 	if r.Twin, err = run(t.Context(), r.Options, true); err != nil {
 		return r, r.failed("the twin", err)
 	}
-	if r.toothless() {
+	if r.vacuous() {
 		return r, &Verdict{Report: r}
 	}
 	return r, nil
 }
 
-// Guarded runs no twin: for steps at which nobody comes too late, inside a
-// transaction say, so that nothing stale is attempted in either.
-func Guarded(t testing.TB, o Options) (Report, error) {
+// RunGuarded is [Check] without the twin. It is for steps at which no stale write is
+// attempted, such as those inside a transaction.
+func RunGuarded(t testing.TB, o Options) (Report, error) {
 	t.Helper()
 	o, err := o.complete()
 	r := Report{Options: o}
@@ -54,7 +58,7 @@ func Guarded(t testing.TB, o Options) (Report, error) {
 	if r.Guarded, err = run(t.Context(), o, false); err != nil {
 		return r, r.failed("guarded", err)
 	}
-	if len(r.Guarded.Broken) > 0 {
+	if len(r.Guarded.violations) > 0 {
 		return r, &Verdict{Report: r}
 	}
 	return r, nil
@@ -67,14 +71,14 @@ func (r Report) failed(which string, err error) error {
 	return fmt.Errorf("process: %s, %s, seed %d: %w", r.Subject, which, r.Seed, err)
 }
 
-// toothless reports whether the twin withstood a stale write, or one of the two
-// was never put to one: then nothing was proven.
-func (r Report) toothless() bool {
+// vacuous reports whether nothing was proven: the twin withstood a stale write, or no
+// stale write was attempted.
+func (r Report) vacuous() bool {
 	return r.Guarded.Attempted == 0 || r.Twin.Attempted == 0 ||
-		r.Twin.Accepted < r.Twin.Attempted || len(r.Twin.Broken) == 0
+		r.Twin.Accepted < r.Twin.Attempted || len(r.Twin.violations) == 0
 }
 
-// String returns the two counts.
+// String returns both counts.
 func (r Report) String() string {
 	at := r.At
 	if at == Everywhere {
@@ -87,4 +91,82 @@ func (r Report) String() string {
 		fmt.Fprintf(&text, "\ntwin    %s", r.Twin)
 	}
 	return text.String()
+}
+
+// Verdict is the error for code that breaks a rule, and for rounds that prove nothing.
+type Verdict struct{ Report Report }
+
+// Vacuous reports whether nothing was proven, because the twin was not corrupted by every
+// stale write.
+func (v *Verdict) Vacuous() bool { return len(v.Report.Guarded.violations) == 0 }
+
+// Breaks reports whether the rule with the given id was broken.
+func (v *Verdict) Breaks(id string) bool {
+	return slices.ContainsFunc(v.Report.Guarded.violations, func(b history.Violation) bool { return b.Rule.ID == id })
+}
+
+func (v *Verdict) Error() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "process: %s", v.Report)
+	if v.Vacuous() {
+		text.WriteString("\nvacuous: nothing was proven. A stale write must be attempted both with and without the guard, and without it the resource must accept every one. " +
+			"A guard that is not Fencepost's needs Subject.Unguarded, and a service in another process too")
+	}
+	for _, broken := range v.Report.Guarded.violations {
+		fmt.Fprintf(&text, "\n%s", broken)
+	}
+	return text.String()
+}
+
+// Counts is what was counted in some rounds.
+// Counts are the results of some rounds.
+type Counts struct {
+	Rounds    int
+	Attempted int // Attempted is the number of A's writes with an older token that began after B's was acknowledged, or were refused before they began.
+	Accepted  int // Accepted is how many of Attempted were applied.
+	Refused   int // Refused is how many of Attempted were refused.
+	Early     int // Early is the number of A's units that were accepted before B's, or with a newer token.
+	Lost      int // Lost is the number of acknowledged units of A and B that the resource does not contain.
+	Blocked   int // Blocked is the number of rounds in which B could not finish before A was resumed.
+	Duration  time.Duration
+
+	// Steps are the steps of an undisturbed A.
+	Steps []string
+	// history contains the operations of both writers. violations are the broken rules,
+	// each with the shortest history that breaks it.
+	history    history.History
+	violations []history.Violation
+}
+
+// String returns a line of a table.
+func (c Counts) String() string {
+	return fmt.Sprintf("%5d rounds, %5d stale writes attempted, %5d accepted, %5d refused, %4d early, %4d updates lost, %3d blocked, %6.1f s",
+		c.Rounds, c.Attempted, c.Accepted, c.Refused, c.Early, c.Lost, c.Blocked, c.Duration.Seconds())
+}
+
+// add counts a round by the two answers, and by how many units more the
+// resource remembers. That of a killed A is Unknown.
+func (c *Counts) add(a, b event, more int) {
+	c.Rounds++
+	acknowledged := 0
+	for _, e := range []event{a, b} {
+		if e.Outcome == history.Accepted {
+			acknowledged++
+		}
+	}
+	c.Lost += max(0, acknowledged-more)
+	older := a.Number > 0 && a.Number < b.Number
+	late := older && (a.Wrote.After(b.At) || a.Outcome == history.Refused)
+	switch {
+	case late && a.Outcome == history.Accepted:
+		c.Attempted++
+		c.Accepted++
+	case late && a.Outcome == history.Refused:
+		c.Attempted++
+		c.Refused++
+	case late:
+		c.Attempted++
+	case a.Outcome == history.Accepted:
+		c.Early++
+	}
 }

@@ -2,16 +2,17 @@ package process
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"os"
-	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/failpoint"
+	"github.com/fencepost/fencepost/internal/history"
+	"github.com/fencepost/fencepost/internal/subprocess"
 	"github.com/fencepost/fencepost/simulations"
-	"github.com/fencepost/fencepost/simulations/history"
+	"github.com/fencepost/fencepost/token"
 )
 
 // writer is A or B, in its own process.
@@ -19,18 +20,16 @@ type writer struct {
 	setup
 	subject  simulations.Subject
 	recorder *history.Recorder
-	orders   *json.Decoder
-
-	mu     sync.Mutex
-	events *json.Encoder
+	parent   *subprocess.Parent
 }
 
-// serve reads the setup and then orders from in, and reports to out, until in
-// ends.
-func serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
-	w := &writer{orders: json.NewDecoder(in), events: json.NewEncoder(out), recorder: history.NewRecorder()}
-	if err := w.orders.Decode(&w.setup); err != nil {
-		return fmt.Errorf("process: no setup: %w", err)
+// serve runs a writer's process: it receives the setup and then orders, until the parent
+// closes the input.
+func serve(parent *subprocess.Parent) (err error) {
+	ctx := context.Background()
+	w := &writer{parent: parent, recorder: history.NewRecorder()}
+	if err := parent.Receive(&w.setup); err != nil {
+		return err
 	}
 	w.recorder.Report(os.NewFile(reportFile, "report"))
 	var end func() error
@@ -39,23 +38,101 @@ func serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	w.say(event{Kind: ready})
-	for {
-		var o order
-		if err := w.orders.Decode(&o); errors.Is(err, io.EOF) {
-			return w.recorder.Err()
-		} else if err != nil {
-			return fmt.Errorf("process: order: %w", err)
-		}
+	err = subprocess.Each(parent, func(o order) error {
 		if err := w.work(ctx, o); err != nil {
 			w.say(event{Kind: failed, Text: err.Error()})
 		}
-	}
+		return nil
+	})
+	return errors.Join(err, w.recorder.Err())
 }
 
-// say reports e. Whom it does not reach any more, the end of the orders does.
+// say reports e.
 func (w *writer) say(e event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	e.At = time.Now()
-	_ = w.events.Encode(e)
+	w.parent.Report(e)
+}
+
+// ages is what a writer takes its lease's duration to be: the worst holder never notices
+// that it has lost the lock.
+const ages = time.Hour
+
+// issuer is the subject's Issuer, which records its operations.
+type issuer struct {
+	*unit
+	lost atomic.Int64 // the number of the token that is lost
+}
+
+var _ token.Issuer = (*issuer)(nil)
+
+// Unwrap makes a Hold in the subject's code a nested one.
+func (i *issuer) Unwrap() token.Issuer { return i.subject.Issuer }
+
+func (i *issuer) Acquire(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
+	if i.seen[stepAcquire] == 0 {
+		i.pass(stepAcquire)
+	}
+	op := i.op(history.Acquire)
+	op.Number, op.Holder, op.Began = 0, holder, i.recorder.Now()
+	sent := time.Now()
+	grant, err := i.subject.Issuer.Acquire(failpoint.Untraced(ctx), resource, holder, ttl)
+	if errors.Is(err, token.ErrHeld) {
+		return grant, err // retried soon, and not recorded
+	}
+	if op.Number = grant.Token.Number; err == nil {
+		op.Until = op.Began + grant.Until.Sub(sent)
+	}
+	op.Outcome, op.Ended = history.LockOutcomeOf(err), i.recorder.Now()
+	i.recorder.Add(op)
+	if err != nil {
+		return grant, err
+	}
+	i.tok = grant.Token
+	i.pass(stepGranted)
+	return token.Grant{Token: grant.Token, Until: time.Now().Add(ages)}, nil
+}
+
+// Renew blocks for a token that is lost, so that its holder does not notice.
+func (i *issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) (time.Time, error) {
+	if i.lost.Load() == tok.Number {
+		<-ctx.Done()
+		return time.Time{}, context.Cause(ctx)
+	}
+	open := i.ask(history.Renew, tok)
+	sent := time.Now()
+	until, err := i.subject.Issuer.Renew(failpoint.Untraced(ctx), tok, ttl)
+	open.End(history.LockOutcomeOf(err), func(op *history.Op) {
+		if err == nil {
+			op.Until = op.Began + until.Sub(sent)
+		}
+	})
+	switch {
+	case errors.Is(err, token.ErrLost):
+		i.lost.Store(tok.Number)
+		return i.Renew(ctx, tok, ttl)
+	case err != nil:
+		return time.Time{}, err
+	}
+	return time.Now().Add(ages), nil
+}
+
+func (i *issuer) Release(ctx context.Context, tok token.Token) error {
+	i.pass(stepRelease)
+	open := i.ask(history.Release, tok)
+	err := i.subject.Issuer.Release(failpoint.Untraced(ctx), tok)
+	open.End(history.LockOutcomeOf(err), nil)
+	return err
+}
+
+// ask records the request before it is sent: the writer may die before the reply.
+func (i *issuer) ask(k history.Kind, tok token.Token) *history.Open {
+	return i.recorder.Begin(history.Op{
+		Kind: k, Writer: i.Name, Resource: tok.Resource, Number: tok.Number, Holder: tok.Holder,
+	})
+}
+
+// again reports whether a holder that did not reach its unit acquires the lock again,
+// because it was only too late.
+func again(err error) bool {
+	return errors.Is(err, token.ErrLost) || guard.IsRefusal(err) || errors.Is(err, guard.ErrRetryable) || errors.Is(err, guard.ErrEvicted)
 }

@@ -2,18 +2,72 @@ package sqlpoint
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
+	"errors"
+	"io"
 
-	"github.com/fencepost/fencepost/internal/point"
+	"github.com/fencepost/fencepost/internal/failpoint"
 )
 
-// conn has every optional interface but two, for which there is direct. Where
-// the driver's own lacks one, it answers what makes database/sql do as if it
-// lacked it too.
+// Wrap returns a connector, for [sql.OpenDB], whose connections are those of base and
+// report their steps.
+func Wrap(base driver.Connector) driver.Connector { return &connector{base} }
+
+// Open is [sql.Open] with a connector of [Wrap]. It returns the errors of sql.Open.
+func Open(name, dsn string) (*sql.DB, error) {
+	db, err := sql.Open(name, dsn) // it connects to nothing, and has the driver
+	if err != nil {
+		return nil, err
+	}
+	d := db.Driver()
+	if err := db.Close(); err != nil {
+		return nil, err
+	}
+	var base driver.Connector = &named{d, dsn}
+	if opener, ok := d.(driver.DriverContext); ok {
+		if base, err = opener.OpenConnector(dsn); err != nil {
+			return nil, err
+		}
+	}
+	return sql.OpenDB(Wrap(base)), nil
+}
+
+// named is the connector for a driver that is not a [driver.DriverContext].
+type named struct {
+	driver driver.Driver
+	dsn    string
+}
+
+func (n *named) Driver() driver.Driver { return n.driver }
+
+func (n *named) Connect(context.Context) (driver.Conn, error) { return n.driver.Open(n.dsn) }
+
+type connector struct{ driver.Connector }
+
+func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
+	base, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return direct(&conn{Conn: base}), nil
+}
+
+// Close implements [io.Closer]. [sql.DB.Close] calls it.
+func (c *connector) Close() error {
+	if closer, ok := c.Connector.(io.Closer); ok {
+		return closer.Close()
+	}
+	return nil
+}
+
+// conn has every optional interface except two, which direct adds. If the driver's
+// connection lacks an interface, its method returns what makes database/sql act as if
+// conn lacked it too.
 type conn struct {
 	driver.Conn
-	open   *transaction // that somebody listens to
-	inside bool         // a transaction, whether or not somebody does
+	open *transaction // with a listener
+	inTx bool         // it is in a transaction, with or without a listener
 }
 
 var (
@@ -25,12 +79,12 @@ var (
 	_ driver.Validator          = (*conn)(nil)
 )
 
-// Unwrap returns the driver's own.
+// Unwrap returns the driver's connection.
 func (c *conn) Unwrap() driver.Conn { return c.Conn }
 
 func (c *conn) Close() error {
 	err := c.Conn.Close()
-	c.end(point.Undone)
+	c.end(failpoint.Undone)
 	return err
 }
 
@@ -72,4 +126,122 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 		return nil, ctx.Err()
 	}
 	return c.prepared(query, prepared, err)
+}
+
+func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	c.begin(ctx)
+	begun, err := c.beginTx(ctx, opts)
+	if err != nil {
+		c.end(failpoint.Undone)
+		return nil, err
+	}
+	c.inTx = true
+	return &tx{Tx: begun, conn: c}, nil
+}
+
+// beginTx does what database/sql does for a driver without transaction options.
+func (c *conn) beginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	if base, ok := c.Conn.(driver.ConnBeginTx); ok {
+		return base.BeginTx(ctx, opts)
+	}
+	switch {
+	case opts.Isolation != driver.IsolationLevel(sql.LevelDefault):
+		return nil, errors.New("sql: driver does not support non-default isolation level")
+	case opts.ReadOnly:
+		return nil, errors.New("sql: driver does not support read-only transactions")
+	}
+	begun, err := c.Begin()
+	if err == nil && ctx.Err() != nil {
+		_ = begun.Rollback()
+		return nil, ctx.Err()
+	}
+	return begun, err
+}
+
+type tx struct {
+	driver.Tx
+	conn *conn
+}
+
+func (t *tx) Commit() error {
+	t.conn.report(failpoint.Commit)
+	err := t.conn.dropReply(t.Tx.Commit())
+	t.conn.finish(err)
+	return err
+}
+
+func (t *tx) Rollback() error {
+	err := t.Tx.Rollback()
+	t.conn.end(failpoint.Undone)
+	return err
+}
+
+// direct returns c with the methods for unprepared statements that the driver's
+// connection has. If direct added one that the driver lacks, to return [driver.ErrSkip],
+// database/sql would check the arguments before it prepares the statement, whose
+// NamedValueChecker may differ.
+func direct(c *conn) driver.Conn {
+	_, executes := c.Conn.(driver.ExecerContext)
+	if !executes {
+		_, executes = c.Conn.(driver.Execer) //nolint:staticcheck // deprecated, and still obeyed by database/sql
+	}
+	_, queries := c.Conn.(driver.QueryerContext)
+	if !queries {
+		_, queries = c.Conn.(driver.Queryer) //nolint:staticcheck // as above
+	}
+	switch {
+	case executes && queries:
+		return &both{c, execer{c}, queryer{c}}
+	case executes:
+		return &execer{c}
+	case queries:
+		return &queryer{c}
+	}
+	return c
+}
+
+type (
+	execer  struct{ *conn }
+	queryer struct{ *conn }
+	both    struct {
+		*conn
+		execer
+		queryer
+	}
+)
+
+func (e execer) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	if base, ok := e.Conn.(driver.ExecerContext); ok {
+		return e.exec(ctx, query, func() (driver.Result, error) { return base.ExecContext(ctx, query, args) })
+	}
+	values, err := positional(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	base := e.Conn.(driver.Execer) //nolint:staticcheck // as above
+	return e.exec(ctx, query, func() (driver.Result, error) { return base.Exec(query, values) })
+}
+
+func (q queryer) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if base, ok := q.Conn.(driver.QueryerContext); ok {
+		return q.query(ctx, query, func() (driver.Rows, error) { return base.QueryContext(ctx, query, args) })
+	}
+	values, err := positional(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	base := q.Conn.(driver.Queryer) //nolint:staticcheck // as above
+	return q.query(ctx, query, func() (driver.Rows, error) { return base.Query(query, values) })
+}
+
+// positional does what database/sql does for a driver without contexts and named arguments.
+func positional(ctx context.Context, named []driver.NamedValue) ([]driver.Value, error) {
+	values := make([]driver.Value, len(named))
+	for i, value := range named {
+		if value.Name != "" {
+			return nil, errors.New("sql: driver does not support the use of Named Parameters")
+		}
+		values[i] = value.Value
+	}
+	return values, ctx.Err()
 }

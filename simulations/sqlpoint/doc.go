@@ -1,46 +1,45 @@
-// Package sqlpoint lets a simulation see, and hold up, what a program sends to a
-// database over database/sql, without a change to the program's code.
+// Package sqlpoint lets a simulation observe, and stop, what a program sends to a database
+// with database/sql. The program's code does not change.
 //
 // # What it is
 //
-// [Wrap] and [Open] put a driver around a driver. It tells the simulation that a
-// call's context is part of:
+// [Wrap] and [Open] wrap a driver. The wrapper reports these steps to the simulation that a
+// call's context belongs to, and the call blocks until the simulation lets it continue:
 //
 //	begin      before a transaction begins, and before a statement outside of one
-//	statement  before a statement inside one
+//	statement  before a statement inside a transaction
 //	commit     before COMMIT
-//	applied    when a write is acknowledged, and the caller does not know it yet
-//	undone     when a transaction has ended that wrote nothing
-//	unknown    when a COMMIT, or a write outside of a transaction, failed in a way
-//	           that leaves it open
+//	applied    when a write was acknowledged, before the caller gets the reply
+//	undone     when a transaction has ended without a write
+//	unknown    when a COMMIT, or a write outside of a transaction, failed with an error
+//	           that leaves its outcome unknown
 //
-// and the call waits there for as long as the simulation likes. Commit and
-// Rollback belong to the context of BeginTx, or of the last statement whose
-// context listened. BEGIN, COMMIT and ROLLBACK as statements are seen too. Where
-// a guard of package stdsql has begun the transaction, the guard tells of it,
-// and the driver adds the statements.
+// Commit and Rollback use the context of BeginTx, or of the last statement whose context
+// belonged to a simulation. The statements BEGIN, COMMIT and ROLLBACK are recognized too.
+// If a guard of package stdsql has begun the transaction, the guard reports its steps, and
+// the wrapper adds the statements.
 //
 // # What it promises
 //
-// Every optional interface of package driver works as with the driver alone,
-// also those that it does not have. A call whose context is part of no
-// simulation is not held up.
+// Every optional interface of package driver works as with the driver alone, and one that
+// the driver lacks stays absent. A call whose context belongs to no simulation never
+// blocks.
 //
-// # What it does not
+// # What it does not do
 //
-// It goes by the first word of a statement and by [driver.Result.RowsAffected]:
-// a SELECT that calls a function that writes goes unseen. Put the write into a
-// statement of its own. A SAVEPOINT outside of BEGIN, which begins a transaction
-// in SQLite, is not taken for one. What a failed COMMIT came to it knows from SQLSTATE and
-// from SQLite's codes; of other errors it says unknown.
+// It recognizes writes by the first word of a statement and [driver.Result.RowsAffected].
+// It does not detect a SELECT that calls a function that writes. Use a statement of its
+// own for the write. It does not recognize a SAVEPOINT outside of BEGIN, which begins a
+// transaction in SQLite. It derives the outcome of a failed COMMIT from SQLSTATE and from
+// SQLite's codes, and reports unknown for every other error.
 //
-// [sql.Conn.Raw] gets the wrapper; its method Unwrap() driver.Conn returns what
-// the driver made.
+// [sql.Conn.Raw] gets the wrapper, whose method Unwrap() driver.Conn returns the driver's
+// own connection.
 //
 //	db := sql.OpenDB(sqlpoint.Wrap(connector))
 //	db, err := sqlpoint.Open("sqlite", "file:test.db")
 //
 // # Where next
 //
-// Package simulations for what is done with it, package pgxpoint for pgx.
+// Package simulations for the tests that use it, package pgxpoint for pgx.
 package sqlpoint

@@ -9,54 +9,56 @@ import (
 	"reflect"
 )
 
-// bare is a driver that has nothing but what it must, and writes down its calls.
-type bare struct {
+// minimal is a driver with the required methods only. It records its calls.
+type minimal struct {
 	calls []string
 	fail  map[string]error // by call
 }
 
-func (b *bare) call(name string, args ...any) error {
+func (b *minimal) call(name string, args ...any) error {
 	b.calls = append(b.calls, fmt.Sprint(append([]any{name}, args...)...))
 	return b.fail[name]
 }
 
-func (b *bare) Open(string) (driver.Conn, error)             { return &bareConn{b}, b.call("Open") }
-func (b *bare) Driver() driver.Driver                        { return b }
-func (b *bare) Connect(context.Context) (driver.Conn, error) { return &bareConn{b}, b.call("Connect") }
-
-type bareConn struct{ *bare }
-
-func (c *bareConn) Prepare(query string) (driver.Stmt, error) {
-	return &bareStmt{c.bare}, c.call("Prepare", query)
+func (b *minimal) Open(string) (driver.Conn, error) { return &minimalConn{b}, b.call("Open") }
+func (b *minimal) Driver() driver.Driver            { return b }
+func (b *minimal) Connect(context.Context) (driver.Conn, error) {
+	return &minimalConn{b}, b.call("Connect")
 }
-func (c *bareConn) Close() error              { return c.call("Close") }
-func (c *bareConn) Begin() (driver.Tx, error) { return &bareTx{c.bare}, c.call("Begin") }
 
-type bareTx struct{ *bare }
+type minimalConn struct{ *minimal }
 
-func (t *bareTx) Commit() error   { return t.call("Commit") }
-func (t *bareTx) Rollback() error { return t.call("Rollback") }
+func (c *minimalConn) Prepare(query string) (driver.Stmt, error) {
+	return &minimalStmt{c.minimal}, c.call("Prepare", query)
+}
+func (c *minimalConn) Close() error              { return c.call("Close") }
+func (c *minimalConn) Begin() (driver.Tx, error) { return &minimalTx{c.minimal}, c.call("Begin") }
 
-type bareStmt struct{ *bare }
+type minimalTx struct{ *minimal }
 
-func (s *bareStmt) Close() error  { return s.call("Stmt.Close") }
-func (s *bareStmt) NumInput() int { return -1 }
-func (s *bareStmt) Exec(args []driver.Value) (driver.Result, error) {
+func (t *minimalTx) Commit() error   { return t.call("Commit") }
+func (t *minimalTx) Rollback() error { return t.call("Rollback") }
+
+type minimalStmt struct{ *minimal }
+
+func (s *minimalStmt) Close() error  { return s.call("Stmt.Close") }
+func (s *minimalStmt) NumInput() int { return -1 }
+func (s *minimalStmt) Exec(args []driver.Value) (driver.Result, error) {
 	return driver.RowsAffected(1), s.call("Stmt.Exec", args)
 }
-func (s *bareStmt) Query(args []driver.Value) (driver.Rows, error) {
-	return &bareRows{bare: s.bare}, s.call("Stmt.Query", args)
+func (s *minimalStmt) Query(args []driver.Value) (driver.Rows, error) {
+	return &minimalRows{minimal: s.minimal}, s.call("Stmt.Query", args)
 }
 
-// bareRows are one row.
-type bareRows struct {
-	*bare
+// minimalRows are one row.
+type minimalRows struct {
+	*minimal
 	read bool
 }
 
-func (r *bareRows) Columns() []string { return []string{"a"} }
-func (r *bareRows) Close() error      { return r.call("Rows.Close") }
-func (r *bareRows) Next(dest []driver.Value) error {
+func (r *minimalRows) Columns() []string { return []string{"a"} }
+func (r *minimalRows) Close() error      { return r.call("Rows.Close") }
+func (r *minimalRows) Next(dest []driver.Value) error {
 	if r.read {
 		return io.EOF
 	}
@@ -64,48 +66,48 @@ func (r *bareRows) Next(dest []driver.Value) error {
 	return r.call("Rows.Next")
 }
 
-// old is one with the deprecated interfaces.
-type old struct{ bare }
+// legacy is one with the deprecated interfaces.
+type legacy struct{ minimal }
 
-func (o *old) Connect(context.Context) (driver.Conn, error) {
-	return &oldConn{bareConn{&o.bare}}, nil
+func (o *legacy) Connect(context.Context) (driver.Conn, error) {
+	return &legacyConn{minimalConn{&o.minimal}}, nil
 }
 
-type oldConn struct{ bareConn }
+type legacyConn struct{ minimalConn }
 
-func (c *oldConn) Exec(query string, args []driver.Value) (driver.Result, error) {
+func (c *legacyConn) Exec(query string, args []driver.Value) (driver.Result, error) {
 	return driver.RowsAffected(1), c.call("Exec", query, args)
 }
-func (c *oldConn) Query(query string, args []driver.Value) (driver.Rows, error) {
-	return &bareRows{bare: c.bare}, c.call("Query", query, args)
+func (c *legacyConn) Query(query string, args []driver.Value) (driver.Rows, error) {
+	return &minimalRows{minimal: c.minimal}, c.call("Query", query, args)
 }
-func (c *oldConn) Prepare(query string) (driver.Stmt, error) {
-	return &oldStmt{bareStmt{c.bare}}, c.call("Prepare", query)
+func (c *legacyConn) Prepare(query string) (driver.Stmt, error) {
+	return &legacyStmt{minimalStmt{c.minimal}}, c.call("Prepare", query)
 }
 
-// half is one that can only execute without preparing, or only query.
+// half can only execute, or only query, without preparing.
 type half struct {
-	bare
+	minimal
 	queries bool
 }
 
 func (h *half) Connect(context.Context) (driver.Conn, error) {
 	if h.queries {
 		return struct {
-			*bareConn
+			*minimalConn
 			driver.Queryer
-		}{&bareConn{&h.bare}, &oldConn{bareConn{&h.bare}}}, nil
+		}{&minimalConn{&h.minimal}, &legacyConn{minimalConn{&h.minimal}}}, nil
 	}
 	return struct {
-		*bareConn
+		*minimalConn
 		driver.Execer
-	}{&bareConn{&h.bare}, &oldConn{bareConn{&h.bare}}}, nil
+	}{&minimalConn{&h.minimal}, &legacyConn{minimalConn{&h.minimal}}}, nil
 }
 
-type oldStmt struct{ bareStmt }
+type legacyStmt struct{ minimalStmt }
 
-func (s *oldStmt) NumInput() int                             { return 1 }
-func (s *oldStmt) ColumnConverter(int) driver.ValueConverter { return doubling{} }
+func (s *legacyStmt) NumInput() int                             { return 1 }
+func (s *legacyStmt) ColumnConverter(int) driver.ValueConverter { return doubling{} }
 
 type doubling struct{}
 
@@ -113,15 +115,15 @@ func (doubling) ConvertValue(v any) (driver.Value, error) {
 	return driver.String.ConvertValue(fmt.Sprint(v, v))
 }
 
-// full is one with everything.
-type full struct{ bare }
+// full has every optional interface.
+type full struct{ minimal }
 
 func (f *full) Close() error { return f.call("Connector.Close") }
 func (f *full) Connect(context.Context) (driver.Conn, error) {
-	return &fullConn{bareConn{&f.bare}}, f.call("Connect")
+	return &fullConn{minimalConn{&f.minimal}}, f.call("Connect")
 }
 
-type fullConn struct{ bareConn }
+type fullConn struct{ minimalConn }
 
 func (c *fullConn) Ping(context.Context) error         { return c.call("Ping") }
 func (c *fullConn) ResetSession(context.Context) error { return c.call("ResetSession") }
@@ -136,19 +138,19 @@ func (c *fullConn) ExecContext(_ context.Context, query string, args []driver.Na
 	return driver.RowsAffected(1), c.call("ExecContext", query, args)
 }
 func (c *fullConn) QueryContext(_ context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	return &fullRows{bareRows: bareRows{bare: c.bare}}, c.call("QueryContext", query, args)
+	return &fullRows{minimalRows: minimalRows{minimal: c.minimal}}, c.call("QueryContext", query, args)
 }
 func (c *fullConn) PrepareContext(_ context.Context, query string) (driver.Stmt, error) {
-	return &fullStmt{bareStmt{c.bare}}, c.call("PrepareContext", query)
+	return &fullStmt{minimalStmt{c.minimal}}, c.call("PrepareContext", query)
 }
 func (c *fullConn) BeginTx(_ context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	return &bareTx{c.bare}, c.call("BeginTx", opts)
+	return &minimalTx{c.minimal}, c.call("BeginTx", opts)
 }
 
-// special is a value that only a driver of its own understands.
+// special is a value that only one driver accepts.
 type special struct{ _ []int }
 
-type fullStmt struct{ bareStmt }
+type fullStmt struct{ minimalStmt }
 
 func (s *fullStmt) CheckNamedValue(v *driver.NamedValue) error {
 	return s.call("Stmt.CheckNamedValue", v.Name)
@@ -157,11 +159,11 @@ func (s *fullStmt) ExecContext(_ context.Context, args []driver.NamedValue) (dri
 	return driver.RowsAffected(1), s.call("Stmt.ExecContext", len(args))
 }
 func (s *fullStmt) QueryContext(_ context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	return &fullRows{bareRows: bareRows{bare: s.bare}}, s.call("Stmt.QueryContext", len(args))
+	return &fullRows{minimalRows: minimalRows{minimal: s.minimal}}, s.call("Stmt.QueryContext", len(args))
 }
 
 type fullRows struct {
-	bareRows
+	minimalRows
 	second bool
 }
 

@@ -8,21 +8,29 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/leaktest"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/simulations/sqlpoint"
+	"github.com/fencepost/fencepost/sqlguard/stdsql"
 )
 
-// env is a database with a table of notes, which it is reached by plainly too.
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// env is a database with a table of notes, and a plain connection to it.
 type env struct {
-	plain, told *sql.DB
-	table       string
+	plain, traced *sql.DB
+	table         string
+	dialect       stdsql.Dialect
+	schema        string
 }
 
 func (e env) insert(id int) string {
@@ -37,7 +45,7 @@ func (e env) notes(t *testing.T) (n int) {
 
 func (e env) made(t *testing.T) env {
 	t.Helper()
-	for _, db := range []*sql.DB{e.plain, e.told} {
+	for _, db := range []*sql.DB{e.plain, e.traced} {
 		t.Cleanup(func() { require.NoError(t, db.Close()) })
 	}
 	_, err := e.plain.Exec("CREATE TABLE " + e.table + " (id bigint PRIMARY KEY, text varchar(20))")
@@ -52,9 +60,9 @@ func onSQLite(t *testing.T) env {
 	plain, err := sql.Open("sqlite", dsn)
 	require.NoError(t, err)
 	require.NoError(t, migrations.Set{Dialect: migrations.SQLite}.Up(t.Context(), plain))
-	told, err := sqlpoint.Open("sqlite", dsn)
+	traced, err := sqlpoint.Open("sqlite", dsn)
 	require.NoError(t, err)
-	return env{plain, told, "notes"}.made(t)
+	return env{plain, traced, "notes", stdsql.SQLite, ""}.made(t)
 }
 
 func onPostgres(t *testing.T) env {
@@ -65,7 +73,25 @@ func onPostgres(t *testing.T) env {
 		sql.OpenDB(stdlib.GetConnector(config)),
 		sql.OpenDB(sqlpoint.Wrap(stdlib.GetConnector(config))),
 		pgx.Identifier{schema, "notes"}.Sanitize(),
+		stdsql.Postgres, schema,
 	}.made(t)
+}
+
+func onMariaDB(t *testing.T) env {
+	t.Helper()
+	config, err := mysql.ParseDSN(testenv.MariaDB(t))
+	require.NoError(t, err)
+	connector, err := mysql.NewConnector(config)
+	require.NoError(t, err)
+	e := env{sql.OpenDB(connector), sql.OpenDB(sqlpoint.Wrap(connector)), "notes", stdsql.MySQL, ""}.made(t)
+	require.NoError(t, migrations.Set{Dialect: migrations.MySQL}.Up(t.Context(), e.plain))
+	return e
+}
+
+// guard is one over the traced connections, whose transactions a busy machine may leave
+// idle.
+func (e env) guard() *stdsql.Guard {
+	return &stdsql.Guard{DB: e.traced, Dialect: e.dialect, Schema: e.schema, IdleTimeout: time.Hour}
 }
 
 var databases = map[string]func(t *testing.T) env{"SQLite": onSQLite, "PostgreSQL": onPostgres}

@@ -10,11 +10,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/heard"
+	"github.com/fencepost/fencepost/internal/test/hooktest"
 	"github.com/fencepost/fencepost/simulations/sqlpoint"
 )
 
-// script uses whatever database/sql has, and returns what it answers.
+// script uses every feature of database/sql, and returns the results.
 func script(ctx context.Context, db *sql.DB) (said []string) {
 	say := func(what ...any) { said = append(said, fmt.Sprintln(what...)) }
 	say("ping", db.PingContext(ctx))
@@ -54,38 +54,38 @@ func script(ctx context.Context, db *sql.DB) (said []string) {
 	return said
 }
 
-// The driver is called as it is without the wrapper, and the caller is told the
-// same, whether or not somebody listens.
+// The driver gets the same calls as without the wrapper, and the caller the same results,
+// with or without a simulation.
 func TestTheWrapperChangesNothing(t *testing.T) {
 	t.Parallel()
-	bares := func(b *bare) (driver.Connector, *bare) { return b, b }
-	for name, fresh := range map[string]func() (driver.Connector, *bare){
-		"a driver that has only what it must":     func() (driver.Connector, *bare) { return bares(&bare{}) },
-		"a driver with the deprecated interfaces": func() (driver.Connector, *bare) { o := &old{}; return o, &o.bare },
-		"a driver that only executes at once":     func() (driver.Connector, *bare) { h := &half{}; return h, &h.bare },
-		"a driver that only queries at once":      func() (driver.Connector, *bare) { h := &half{queries: true}; return h, &h.bare },
-		"a driver with everything":                func() (driver.Connector, *bare) { f := &full{}; return f, &f.bare },
-		"a driver that skips": func() (driver.Connector, *bare) {
+	newMinimal := func(b *minimal) (driver.Connector, *minimal) { return b, b }
+	for name, fresh := range map[string]func() (driver.Connector, *minimal){
+		"a driver that has only what it must":     func() (driver.Connector, *minimal) { return newMinimal(&minimal{}) },
+		"a driver with the deprecated interfaces": func() (driver.Connector, *minimal) { o := &legacy{}; return o, &o.minimal },
+		"a driver that only executes at once":     func() (driver.Connector, *minimal) { h := &half{}; return h, &h.minimal },
+		"a driver that only queries at once":      func() (driver.Connector, *minimal) { h := &half{queries: true}; return h, &h.minimal },
+		"a driver with everything":                func() (driver.Connector, *minimal) { f := &full{}; return f, &f.minimal },
+		"a driver that skips": func() (driver.Connector, *minimal) {
 			f := &full{}
 			f.fail = map[string]error{"ExecContext": driver.ErrSkip, "QueryContext": driver.ErrSkip, "Stmt.CheckNamedValue": driver.ErrSkip}
-			return f, &f.bare
+			return f, &f.minimal
 		},
-		"a driver whose connections go bad": func() (driver.Connector, *bare) {
+		"a driver whose connections go bad": func() (driver.Connector, *minimal) {
 			f := &full{}
 			f.fail = map[string]error{"IsValid": errBroken, "Commit": driver.ErrBadConn, "ResetSession": driver.ErrBadConn}
-			return f, &f.bare
+			return f, &f.minimal
 		},
-		"a driver whose rows break": func() (driver.Connector, *bare) {
+		"a driver whose rows break": func() (driver.Connector, *minimal) {
 			f := &full{}
 			f.fail = map[string]error{"Rows.Next": errBroken, "Rows.Close": errMine}
-			return f, &f.bare
+			return f, &f.minimal
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			base, calls := fresh()
 			want := script(t.Context(), sql.OpenDB(base))
-			var h heard.Record
+			var h hooktest.Record
 			for _, ctx := range []context.Context{t.Context(), h.Listen(t.Context())} {
 				base, wrapped := fresh()
 				require.Equal(t, want, script(ctx, sql.OpenDB(sqlpoint.Wrap(base))))
@@ -100,12 +100,12 @@ func TestOpen(t *testing.T) {
 	t.Parallel()
 	_, err := sqlpoint.Open("no such driver", "")
 	require.Error(t, err)
-	sql.Register("bare", &bare{})
-	db, err := sqlpoint.Open("bare", "dsn")
+	sql.Register("minimal", &minimal{})
+	db, err := sqlpoint.Open("minimal", "dsn")
 	require.NoError(t, err)
 	defer db.Close()
 	require.NoError(t, db.Ping())
-	require.IsType(t, &bareConn{}, unwrap(t, db))
+	require.IsType(t, &minimalConn{}, unwrap(t, db))
 }
 
 type state string
@@ -134,7 +134,7 @@ func TestWhatAnErrorLeavesOpen(t *testing.T) {
 			f := &full{}
 			db := sql.OpenDB(sqlpoint.Wrap(f))
 			defer db.Close()
-			var h heard.Record
+			var h hooktest.Record
 			ctx := h.Listen(t.Context())
 			f.fail = map[string]error{"ExecContext": c.err}
 			require.Equal(t, c.err, run(ctx, db, "INSERT"))
@@ -148,7 +148,7 @@ func TestWhatAnErrorLeavesOpen(t *testing.T) {
 		f := &full{}
 		db := sql.OpenDB(sqlpoint.Wrap(f))
 		defer db.Close()
-		var h heard.Record
+		var h hooktest.Record
 		ctx := h.Listen(t.Context())
 		f.fail = map[string]error{"Commit": driver.ErrBadConn}
 		require.Error(t, inTx(ctx, db, func(tx *sql.Tx) error { return run(ctx, tx, "INSERT") }))

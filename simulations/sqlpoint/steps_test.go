@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/heard"
-	"github.com/fencepost/fencepost/internal/point"
+	"github.com/fencepost/fencepost/internal/failpoint"
+	"github.com/fencepost/fencepost/internal/test/hooktest"
+	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/simulations/sqlpoint"
 	"github.com/fencepost/fencepost/sqlguard/stdsql"
 	"github.com/fencepost/fencepost/token"
 )
@@ -45,7 +49,7 @@ var ways = map[string]struct {
 		defer prepared.Close()
 		return prepared.QueryRowContext(ctx).Scan(new(int))
 	}, false, []string{"begin applied"}, 1},
-	"a write of none": {func(ctx context.Context, db *sql.DB, insert string) error {
+	"a write of no rows": {func(ctx context.Context, db *sql.DB, insert string) error {
 		return run(ctx, db, insert+" ON CONFLICT DO NOTHING")
 	}, false, []string{"begin applied"}, 1},
 	"the same write again": {func(ctx context.Context, db *sql.DB, insert string) error {
@@ -64,7 +68,7 @@ var ways = map[string]struct {
 			return errors.Join(tx.QueryRowContext(ctx, "SELECT 1").Scan(new(int)), run(ctx, tx, insert))
 		})
 	}, false, []string{"begin statement statement commit applied"}, 1},
-	"a transaction that nobody listens to at first": {func(ctx context.Context, db *sql.DB, insert string) error {
+	"a transaction without a listener at first": {func(ctx context.Context, db *sql.DB, insert string) error {
 		return inTx(context.Background(), db, func(tx *sql.Tx) error { return run(ctx, tx, insert) })
 	}, false, []string{"begin commit applied"}, 1},
 	"a transaction that only reads": {func(ctx context.Context, db *sql.DB, _ string) error {
@@ -83,7 +87,7 @@ var ways = map[string]struct {
 			return errors.Join(run(ctx, conn, "BEGIN"), run(ctx, conn, insert), run(ctx, conn, "ROLLBACK"))
 		})
 	}, false, []string{"begin statement undone"}, 0},
-	"a write behind a transaction that nobody listens to": {func(ctx context.Context, db *sql.DB, insert string) error {
+	"a write after a transaction without a listener": {func(ctx context.Context, db *sql.DB, insert string) error {
 		return onConn(ctx, db, func(conn *sql.Conn) error {
 			plain := context.Background()
 			return errors.Join(run(plain, conn, "BEGIN"), run(plain, conn, "COMMIT"), run(ctx, conn, insert))
@@ -105,11 +109,11 @@ func TestSteps(t *testing.T) {
 			id := 0
 			for name, c := range ways {
 				t.Run(name, func(t *testing.T) {
-					for range 2 { // with the driver's statement prepared, too
+					for range 2 { // also with the driver's prepared statement
 						id++
-						var h heard.Record
+						var h hooktest.Record
 						before := e.notes(t)
-						err := c.do(h.Listen(t.Context()), e.told, e.insert(id))
+						err := c.do(h.Listen(t.Context()), e.traced, e.insert(id))
 						require.Equal(t, c.fails, err != nil, "%v", err)
 						require.Equal(t, c.steps, h.Transactions())
 						require.Equal(t, c.wrote, e.notes(t)-before)
@@ -120,26 +124,26 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// While a writer is held up at a step, others see what the step's name says.
+// While a writer is stopped at a step, other sessions see what the step's name means.
 func TestAStepIsWhereItsNameSays(t *testing.T) {
 	t.Parallel()
 	for name, newEnv := range databases {
-		for way, want := range map[string]map[point.Step][]int{
-			"Exec":          {point.Begin: {0}, point.Applied: {1}},
-			"QueryRow":      {point.Begin: {0}, point.Applied: {1}},
-			"a transaction": {point.Begin: {0}, point.Statement: {0, 0}, point.Commit: {0}, point.Applied: {1}},
+		for way, want := range map[string]map[failpoint.Step][]int{
+			"Exec":          {failpoint.Begin: {0}, failpoint.Applied: {1}},
+			"QueryRow":      {failpoint.Begin: {0}, failpoint.Applied: {1}},
+			"a transaction": {failpoint.Begin: {0}, failpoint.Statement: {0, 0}, failpoint.Commit: {0}, failpoint.Applied: {1}},
 		} {
 			t.Run(way+" on "+name, func(t *testing.T) {
 				t.Parallel()
 				e := newEnv(t)
-				arrived, goOn := make(chan point.Step), make(chan bool)
-				h := heard.Record{Look: func(step point.Step) { arrived <- step; <-goOn }}
+				arrived, goOn := make(chan failpoint.Step), make(chan bool)
+				h := hooktest.Record{OnStep: func(step failpoint.Step) { arrived <- step; <-goOn }}
 				done := make(chan error, 1)
 				go func() {
-					done <- ways[way].do(h.Listen(t.Context()), e.told, e.insert(1))
+					done <- ways[way].do(h.Listen(t.Context()), e.traced, e.insert(1))
 					close(arrived)
 				}()
-				seen := map[point.Step][]int{}
+				seen := map[failpoint.Step][]int{}
 				for step := range arrived {
 					seen[step] = append(seen[step], e.notes(t))
 					goOn <- true
@@ -155,24 +159,24 @@ func TestAStepIsToldWithTheContextOfItsStatement(t *testing.T) {
 	t.Parallel()
 	e := onSQLite(t)
 	type name struct{}
-	var told []string
-	ctx := point.Listen(t.Context(), func(ctx context.Context, step point.Step, _ any) {
-		told = append(told, fmt.Sprint(step, ctx.Value(name{})))
-	})
+	var reported []string
+	ctx := failpoint.Listen(t.Context(), failpoint.Func(func(ctx context.Context, step failpoint.Step, _ any) {
+		reported = append(reported, fmt.Sprint(step, ctx.Value(name{})))
+	}))
 	under := func(s string) context.Context { return context.WithValue(ctx, name{}, s) }
-	require.NoError(t, inTx(under("a"), e.told, func(tx *sql.Tx) error {
+	require.NoError(t, inTx(under("a"), e.traced, func(tx *sql.Tx) error {
 		return errors.Join(run(under("b"), tx, e.insert(1)), run(context.Background(), tx, e.insert(2)))
 	}))
-	require.Equal(t, []string{"begina", "statementb", "statementb", "commitb", "appliedb"}, told)
+	require.Equal(t, []string{"begina", "statementb", "statementb", "commitb", "appliedb"}, reported)
 }
 
-// Beside a guard, each transaction is told once, under one key.
+// With a guard, each transaction is reported once, under one key.
 func TestUnderAGuard(t *testing.T) {
 	t.Parallel()
 	e := onSQLite(t)
-	g := &stdsql.Guard{DB: e.told, Dialect: stdsql.SQLite}
+	g := e.guard()
 	tok := token.Token{Resource: "notes", Number: 33, Holder: "a"}
-	var h heard.Record
+	var h hooktest.Record
 	ctx := h.Listen(token.NewContext(t.Context(), tok))
 	require.NoError(t, g.Admit(ctx, tok))
 	require.NoError(t, g.Update(ctx, "notes", func(tx *sql.Tx) error { return run(ctx, tx, e.insert(1)) }))
@@ -180,13 +184,61 @@ func TestUnderAGuard(t *testing.T) {
 	require.Equal(t, []string{"begin undone", "begin admitted statement commit applied", "begin admitted undone"}, h.Transactions())
 
 	h.Steps, h.Keys = nil, nil
-	require.NoError(t, inTx(ctx, e.told, func(tx *sql.Tx) error {
+	require.NoError(t, inTx(ctx, e.traced, func(tx *sql.Tx) error {
 		return errors.Join(g.Join(ctx, tx, "notes"), run(ctx, tx, e.insert(2)))
 	}))
-	require.Equal(t, []point.Step{point.Begin, point.Admitted, point.Statement, point.Commit, point.Applied}, h.Steps)
+	require.Equal(t, []failpoint.Step{failpoint.Begin, failpoint.Statement, failpoint.Admitted, failpoint.Statement, failpoint.Commit, failpoint.Applied}, h.Steps)
 }
 
 func TestWhatIsUnderneathCanBeReached(t *testing.T) {
 	t.Parallel()
-	require.IsType(t, &stdlib.Conn{}, unwrap(t, onPostgres(t).told))
+	require.IsType(t, &stdlib.Conn{}, unwrap(t, onPostgres(t).traced))
+}
+
+// joined records the steps of one transaction, and whether a guard was reported in it.
+type joined struct {
+	failpoint.Func
+	keys []any
+	in   []any
+}
+
+func (j *joined) Note(_ context.Context, fact any) {
+	if fact, is := fact.(failpoint.Joined); is {
+		j.in = append(j.in, fact.Key)
+	}
+}
+
+// A transaction that the caller has begun under another context is the caller's, also
+// if its first statement with a listener is the guard's.
+func TestJoinInATransactionThatWasBegunUnheard(t *testing.T) {
+	t.Parallel()
+	pool, schema := testenv.Postgres(t)
+	db := sql.OpenDB(sqlpoint.Wrap(stdlib.GetConnector(*pool.Config().ConnConfig)))
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	notes := pgx.Identifier{schema, "notes"}.Sanitize()
+	_, err := db.ExecContext(t.Context(), "CREATE TABLE "+notes+" (id int)")
+	require.NoError(t, err)
+	g := &stdsql.Guard{DB: db, Schema: schema, IdleTimeout: time.Hour}
+	var steps []failpoint.Step
+	j := &joined{}
+	var tx *sql.Tx
+	j.Func = func(_ context.Context, step failpoint.Step, key any) {
+		if key != any(tx) { // under which the guard reports
+			steps, j.keys = append(steps, step), append(j.keys, key)
+		}
+	}
+	ctx := failpoint.Listen(token.NewContext(t.Context(), token.Token{Resource: "notes", Number: 33, Holder: "a"}), j)
+
+	tx, err = db.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	require.NoError(t, g.Join(ctx, tx, "notes"))
+	_, err = tx.ExecContext(ctx, "INSERT INTO "+notes+" VALUES (1)")
+	require.NoError(t, err)
+	require.NoError(t, tx.Commit())
+
+	require.Equal(t, []failpoint.Step{failpoint.Begin, failpoint.Statement, failpoint.Commit, failpoint.Applied}, steps)
+	for _, key := range append(j.keys, j.in...) {
+		require.Equal(t, j.keys[0], key)
+	}
+	require.NotEmpty(t, j.in)
 }

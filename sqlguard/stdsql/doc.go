@@ -7,64 +7,88 @@
 // resource, in the write's own transaction, and raises the mark:
 //
 //	Update    BEGIN ▶ admit ▶ fn(tx) ▶ COMMIT      read-modify-write in a closure
-//	Join      admit                                in a transaction that is open already
-//	Admit     BEGIN ▶ admit ▶ COMMIT               a claim, for token.Locker
+//	Join      admit                                in a transaction that the caller has begun
+//	Admit     BEGIN ▶ admit ▶ COMMIT               a claim, for lock.Locker
+//	Mint      BEGIN ▶ mint ▶ COMMIT                a number, for a lock that has none
+//	MintTx    mint                                 in a transaction that the caller has begun
 //
-// The marks are in the tables that package migrations creates, in the same
-// dialect.
+// Package migrations creates the tables of the marks, for the same dialect.
 //
 // # What it promises
 //
-//   - A write whose token is stale, or collides, is never applied; also where
-//     its holder was paused before the transaction, or inside it.
-//   - What an Update reads is not overwritten by an older token afterwards, and
-//     is the last write of every older token, under every isolation level.
+//   - A write whose token is stale, or collides, is never applied, even if its holder was
+//     paused before the transaction or inside it.
+//   - What an Update reads includes the last write of every older token, and no older
+//     token overwrites it afterwards, under every isolation level.
 //   - Two Updates never deadlock because of the guard.
 //   - A write has one outcome, which errors.Is finds: see package guard.
-//   - Whatever COMMIT answers, no connection goes back to the pool with a
-//     transaction open on it, or with another setting than it had.
+//   - An engine that is not known to fence is refused, and nothing is applied.
+//   - No connection returns to the pool with an open transaction or with changed
+//     settings, whatever the reply to COMMIT was.
 //
 // # The dialects
 //
 //	              admission holds          writers of one token   a paused writer
-//	PostgreSQL    an advisory lock         side by side           ended after Idle, or evicted
-//	MySQL         the mark's row, shared   side by side           ended after Idle
-//	SQLite        the database             one after the other    nobody can end it
+//	PostgreSQL    an advisory lock         in parallel            ended after IdleTimeout, or evicted
+//	MySQL         the mark's row, shared   in parallel            ended after IdleTimeout
+//	SQLite        the database             one after the other    cannot be ended
 //
-// On PostgreSQL it is what package sqlguard does over pgx, with the same
-// functions in the same schema, so that both can be used side by side. The
-// admission is one statement more than the unguarded transaction has; to send it
-// in one packet with BEGIN takes pgx.
+// The files postgres.go, mysql.go and sqlite.go have the admission of each.
 //
-// On MySQL and MariaDB a token raises its mark in a short transaction of its
-// own, under a lock on its row; every later transaction shares that lock, by a
-// locking read before anything else. A savepoint behind it tells whether the
-// transaction is still the same when it is to be committed. That makes five
-// trips more than the unguarded transaction, of which [Guard.Idle] is two.
-// Deadlocks and lock wait timeouts are [guard.ErrRetryable].
+// On PostgreSQL this package calls the same functions in the same schema as package
+// sqlguard, so both can be used together. The admission is one more statement than the
+// unguarded transaction has. Only pgx can send it in one packet with BEGIN.
 //
-// On SQLite an admission is a write, so that the write lock is taken before
-// anything is read. There is one writer at a time, whatever the resource. A
-// process that is stopped inside a transaction keeps all others out for as long
-// as it is stopped; they hear [guard.ErrRetryable] when their busy_timeout ends,
-// and what the stopped one writes when it goes on is in order.
+// On MySQL and MariaDB a token raises its mark in a short transaction of its own, under
+// an exclusive lock on the mark's row. Every later transaction shares a lock on that row,
+// by a locking read before anything else. A savepoint after it shows before COMMIT
+// whether the transaction is still the same. That makes five more round trips than the
+// unguarded transaction (two of them for [Guard.IdleTimeout]), and one more for each new
+// connection. Deadlocks and lock wait timeouts are [guard.ErrRetryable].
 //
-// # What it does not
+// On SQLite an admission is a write, so the write lock is taken before anything is read.
+// There is one writer at a time, whatever the resource. If a process is stopped inside a
+// transaction, all other writers wait until it continues. They get [guard.ErrRetryable]
+// when their busy_timeout ends. When the stopped process continues, its writes are
+// applied in order.
 //
-// The fence is the name: a row that is written under two resource names, or by
-// a statement that goes around the guard, is not fenced. A database that is
-// restored from a backup, and a standby that is promoted, have the marks that
-// they have.
+// # What it does not do
 //
-// MySQL's locks are one server's: where several accept writes (Galera, a group
-// in multi-primary mode), all writers of a resource must use the same one. There
-// is no function there that could keep the marks for an account without rights:
-// writers need SELECT, INSERT and UPDATE on fencepost_marks and SELECT on
-// fencepost_floor, and so could lower a mark. What is said here was run on MariaDB
-// 10.11; MySQL itself was not.
+// The guard compares tokens by resource name: a row that is written under two resource
+// names, or by a statement without the guard, is not fenced. A database that is restored
+// from a backup, and a standby that is promoted, have only the marks that were copied to
+// them.
 //
-// SQLite's locks do not work on most network file systems, and neither does
-// this.
+// The fence on MySQL depends on the locks of a single server, and engines that only speak
+// its protocol may not have these locks. So the guard queries each connection for its
+// engine before its first transaction. An engine that is not known to fence is refused
+// with [guard.ErrUnfenced], and nothing is applied. Refused are Galera and Percona XtraDB
+// Cluster, a replication group with several primaries or with the consistency EVENTUAL,
+// TiDB, NDB, a replica, and every other engine except MySQL and MariaDB. On PostgreSQL,
+// engines other than PostgreSQL are refused.
+//
+// Join has no connection to which it could attach the result. It queries inside the
+// caller's transaction, once for each session, and stores the result in a session
+// variable (@fencepost_engine, fencepost.engine). If a server changes its mode,
+// connections that were checked before do not detect it.
+//
+// A cluster is safe if all writers of all resources write to one node. No server can
+// verify that: set [Guard.DangerouslyTrustEngine].
+//
+// MySQL has no functions that could maintain the marks on behalf of an account without
+// rights on them. Writers need SELECT, INSERT and UPDATE on fencepost_marks and SELECT on
+// fencepost_floor, and so could lower a mark. The package was tested on MariaDB 10.11. It
+// was not tested on MySQL itself.
+//
+// SQLite is not queried: it is linked into the program, and no other engine speaks its
+// protocol.
+//
+// SQLite's locks do not work on most network file systems, so this package does not work
+// there. Keep the marks and the rows in one file: with a write-ahead log, a crash can
+// commit a transaction in one attached file and not in another. Under journal_mode = OFF,
+// SQLite cannot roll back the writes of fn.
+//
+// # Example
 //
 //	err := stdsql.Update(ctx, db, "account/42", func(tx *sql.Tx) error {
 //		_, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance - $1 WHERE id = 42", amount)
@@ -76,6 +100,8 @@
 //
 // # Where next
 //
-// [Guard.Update] for the outcomes and for what fn must not do, [Guard.Join] for
-// transactions that others begin, package sqlguard for PostgreSQL over pgx.
+//   - [Guard.Update] for the outcomes and for what fn must not do
+//   - [Guard.Join] for transactions that other code begins
+//   - [Guard.Mint] for locks that do not number their holders
+//   - package sqlguard for PostgreSQL over pgx
 package stdsql

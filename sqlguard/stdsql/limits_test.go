@@ -3,12 +3,15 @@ package stdsql_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/sqlguard/stdsql"
+	"github.com/fencepost/fencepost/token"
 )
 
 func TestAGuardThatCannotWork(t *testing.T) {
@@ -26,8 +29,8 @@ func TestAGuardThatCannotWork(t *testing.T) {
 			run(t, db, `DROP SCHEMA "`+db.schema+`" CASCADE`)
 		}
 		for _, err := range []error{db.update(ctx, nothing), db.guard().Admit(ctx, tok(33, "a"))} {
-			require.ErrorContains(t, err, "what package migrations creates")
-			require.False(t, guard.Refusal(err), "a guard without marks refuses nobody, and admits nobody")
+			require.ErrorContains(t, err, "run migrations.Up")
+			require.False(t, guard.IsRefusal(err), "a guard without marks neither refuses nor admits")
 		}
 	})
 }
@@ -60,7 +63,7 @@ func TestNothingIsAppliedOverAClosedPool(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsForAConnectionCanLeave(t *testing.T) {
+func TestWaitingForAConnectionEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, db *database) {
 		db.claim(t, tok(33, "a"))
@@ -77,5 +80,80 @@ func TestWhoWaitsForAConnectionCanLeave(t *testing.T) {
 		require.NotErrorIs(t, err, guard.ErrUnknown)
 		require.NoError(t, only.Close())
 		require.Equal(t, 100, balance(t, db))
+	})
+}
+
+// Each name takes entries in a lock table that all sessions of the server share: see
+// sqlguard's test of the same name.
+func TestTheMostResourcesOfOneCall(t *testing.T) {
+	t.Parallel()
+	db := newPostgres(t)
+	names, ctx := make([]string, 1001), t.Context()
+	for i := range names {
+		names[i] = fmt.Sprintf("many/%d", i)
+		ctx = token.NewContext(ctx, token.Token{Resource: names[i], Number: 33, Holder: "a"})
+	}
+	const over = "stdsql: nothing was sent: 1001 resources in one call, the limit on PostgreSQL is 1000"
+	require.EqualError(t, db.guard().UpdateAll(ctx, names, nil), over)
+	require.EqualError(t, inTx(t, db, func(tx *sql.Tx) error { return db.guard().JoinAll(ctx, tx, names) }), over)
+	require.Zero(t, one[int](t, db, "SELECT count(*) FROM marks"))
+	require.NoError(t, db.guard().UpdateAll(ctx, append(names[:1000], names[:1000]...), func(*sql.Tx) error { return nil }))
+}
+
+// hazard G13
+func TestNamesAreBytes(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, db *database) {
+		names := []string{
+			"x", "X", "x ", " x", "größe", "grosse", "grösse", "ключ/1", "鍵", "😀", "a'b", `a"b`, `a\b`, `a\'b`, "a`b", "a;b", "a--b", "%", "_",
+			"'; DROP TABLE accounts; --", "{resource}", "$1", "?", "?1", ":x", "@x", "\u00a0", "e\u0301", "é", strings.Repeat("x", token.MaxNameBytes), strings.Repeat("ß", token.MaxNameBytes/2),
+		}
+		g := db.guard()
+		for i, name := range names {
+			tok := token.Token{Resource: name, Number: int64(i + 1), Holder: name}
+			ctx := token.NewContext(t.Context(), tok)
+			require.NoError(t, g.Update(ctx, name, add(ctx, 1)), "%q", name)
+			require.NoError(t, g.Admit(ctx, tok), "%q", name)
+			require.NoError(t, inTx(t, db, func(tx *sql.Tx) error { return g.Join(ctx, tx, name) }), "%q", name)
+
+			stale := tok
+			stale.Number--
+			if stale.Number > 0 {
+				var refusal *guard.StaleError
+				require.ErrorAs(t, g.Update(token.NewContext(ctx, stale), name, add(ctx, 1)), &refusal, "%q", name)
+				require.Equal(t, guard.Mark{Number: tok.Number, Holder: name}, refusal.Mark)
+			}
+			peer := tok
+			peer.Holder = "another"
+			require.ErrorIs(t, g.Update(token.NewContext(ctx, peer), name, add(ctx, 1)), guard.ErrCollision, "%q", name)
+		}
+		require.Equal(t, len(names), one[int](t, db, "SELECT count(*) FROM "+db.marks), "one mark each")
+		require.Equal(t, 100+len(names), balance(t, db))
+	})
+}
+
+func TestTokensThatAreIncompleteOrTooLong(t *testing.T) {
+	t.Parallel()
+	const most = 999_999_999_999_999
+	onEach(t, func(t *testing.T, db *database) {
+		g := db.guard()
+		for _, tok := range []token.Token{
+			{}, tok(0, "a"), tok(-1, "a"), tok(1, ""), tok(most+1, "a"), {Number: 1, Holder: "a"},
+			tok(1, "a\nb"), tok(1, "\x00"), tok(1, "\xff"), {Resource: "a\tb", Number: 1, Holder: "a"},
+			tok(1, strings.Repeat("x", token.MaxNameBytes+1)), {Resource: strings.Repeat("x", token.MaxNameBytes+1), Number: 1, Holder: "a"},
+		} {
+			ctx := token.NewContext(t.Context(), tok)
+			require.ErrorIs(t, g.Admit(ctx, tok), token.ErrInvalid, "%+v", tok)
+			require.ErrorIs(t, g.Update(ctx, tok.Resource, add(ctx, 1)), token.ErrInvalid, "%+v", tok)
+			require.ErrorIs(t, inTx(t, db, func(tx *sql.Tx) error { return g.Join(ctx, tx, tok.Resource) }), token.ErrInvalid, "%+v", tok)
+		}
+		require.Zero(t, one[int](t, db, "SELECT count(*) FROM "+db.marks))
+
+		last := holding(t, most, "a")
+		require.NoError(t, g.Update(last, account, add(last, 1)))
+		require.Equal(t, guard.Mark{Number: most, Holder: "a"}, db.mark(t, account))
+		before := holding(t, most-1, "a")
+		require.ErrorIs(t, g.Update(before, account, add(before, 1)), guard.ErrStale, "fifteen digits, to the last of them")
+		require.Equal(t, 101, balance(t, db))
 	})
 }

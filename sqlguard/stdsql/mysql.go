@@ -3,129 +3,378 @@ package stdsql
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
+	_ "embed"
+
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/engine"
+	"github.com/fencepost/fencepost/internal/writectx"
 	"github.com/fencepost/fencepost/token"
 )
 
-// mysql keeps the writers of one token together by a shared lock on the row of
-// the mark, and has whoever raises the mark lock it alone. InnoDB lets nobody
-// past who waits, so a successor is not starved. No transaction takes the one
-// lock and then the other: two that did so would wait for each other.
+// mysql admits the writers of one token under a shared lock on the mark's row, and raises
+// the mark under an exclusive lock. InnoDB grants no later lock before a waiting one, so
+// a successor is not starved. No transaction takes the shared lock and then the exclusive
+// one: two such transactions would deadlock.
 type mysql struct {
-	usual
-	bound time.Duration // Guard.Idle, 0 for none
-	// marks are those that a claim has seen before its transaction.
+	baseDialect
+	bound time.Duration // Guard.IdleTimeout, 0 for no bound
+	trust bool          // Guard.DangerouslyTrustEngine
+	// marks are the marks that a claim has read before its transaction.
 	marks map[string]guard.Mark
 }
 
 func newMySQL(g *Guard) *mysql {
-	if g.DangerouslyObserve { // to end sessions would be no mere observing
-		return &mysql{}
+	if g.DangerouslyReportOnly { // report-only mode ends no sessions
+		return &mysql{trust: g.DangerouslyTrustEngine}
 	}
-	return &mysql{bound: time.Duration(milliseconds(g.Idle)) * time.Millisecond}
+	return &mysql{trust: g.DangerouslyTrustEngine, bound: g.idleBound()}
 }
 
-// enter bounds the idle time, and looks for a claim at the marks. To look
-// outside of a transaction takes no lock and no snapshot: a zombie that claims
-// again and again is in nobody's way, nor a holder that has claimed before.
-func (d *mysql) enter(ctx context.Context, conn *sql.Conn, w way, toks []token.Token) error {
+// prepareConn bounds the idle time, and reads the marks before a claim. A read outside a
+// transaction takes no lock and no snapshot, so repeated claims of a stale holder, or of
+// one that has claimed before, block no other session.
+func (d *mysql) prepareConn(ctx context.Context, conn *sql.Conn, a admission) error {
 	if d.bound > 0 {
-		if _, err := conn.ExecContext(ctx, within(d.bound)); err != nil {
+		if _, err := conn.ExecContext(ctx, setIdleSQL(d.bound)); err != nil {
 			return fmt.Errorf("stdsql: bound the idle time: %w", err)
 		}
 	}
-	if w != claiming {
+	if !a.purpose.claims() || a.minted != nil { // a mint raises every mark
 		return nil
 	}
-	d.marks = make(map[string]guard.Mark, len(toks))
-	for _, tok := range toks {
-		mark, err := d.read(ctx, conn, mysqlLook, tok)
+	d.marks = make(map[string]guard.Mark, len(a.toks))
+	for _, tok := range a.toks {
+		mark, err := d.readMark(ctx, conn, tok)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return d.failed(err, tok)
+			block, err := d.failed(err, tok)
+			if block != nil {
+				return block.error()
+			}
+			return err
 		}
 		d.marks[tok.Resource] = mark
 	}
 	return nil
 }
 
-func (d *mysql) leave(conn *sql.Conn) error {
+func (d *mysql) restoreConn(conn *sql.Conn) error {
 	if d.bound == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+	ctx, cancel := context.WithTimeout(context.Background(), writectx.CleanupTimeout)
 	defer cancel()
-	_, err := conn.ExecContext(ctx, statement(mysqlLeave))
+	_, err := conn.ExecContext(ctx, stripHeader(mysqlIdleRestore))
 	return err
 }
 
-func (d *mysql) admit(ctx context.Context, tx Tx, tok token.Token, w way) error {
+func (d *mysql) admit(ctx context.Context, tx Tx, tok token.Token, p purpose) (*blocked, error) {
 	floor := guard.Mark{}
-	if mark := d.marks[tok.Resource]; w == claiming && mark.Number < tok.Number {
+	if mark := d.marks[tok.Resource]; p.claims() && mark.Number < tok.Number {
 		var err error
 		if floor, err = d.raise(ctx, tx, tok); err != nil {
 			return d.failed(err, tok)
 		}
 	}
-	mark, err := d.read(ctx, tx, mysqlShare, tok)
+	var mark guard.Mark
+	var checked sql.NullString
+	err := tx.QueryRowContext(ctx, tokenSQL(mysqlShare, tok)).Scan(&mark.Number, &mark.Holder, &checked)
 	switch {
 	case errors.Is(err, sql.ErrNoRows) && floor.Number > tok.Number:
-		return &guard.StaleError{Token: tok, Mark: floor}
-	case errors.Is(err, sql.ErrNoRows) && w == claiming:
-		// It was there when we looked, and was pruned since.
-		return fmt.Errorf("%w: stdsql: admit %s: the mark has just gone", guard.ErrRetryable, tok)
+		return nil, &guard.StaleError{Token: tok, Mark: floor}
+	case errors.Is(err, sql.ErrNoRows) && p.claims():
+		// prepareConn read the mark, and it was pruned since.
+		return nil, fmt.Errorf("%w: stdsql: admit %s: the mark was pruned just now", guard.ErrRetryable, tok)
 	case errors.Is(err, sql.ErrNoRows), err == nil && mark.Number < tok.Number:
-		return &blocked{tok: tok, outcome: guard.ErrClaimFirst, err: errUnclaimed, harmless: true}
+		return &blocked{tok: tok, outcome: guard.ErrClaimFirst, err: errUnclaimed, txUsable: true}, nil
 	case err != nil:
 		return d.failed(err, tok)
 	case mark.Admits(tok) != nil:
-		return mark.Admits(tok)
-	case w == joining:
-		return d.young(ctx, tx, tok)
+		return nil, mark.Admits(tok)
+	case p == joining:
+		if err := d.checkSession(ctx, tx, checked.String); err != nil {
+			return nil, err
+		}
+		return d.checkSnapshot(ctx, tx, tok)
 	}
-	return nil
+	return nil, nil
 }
 
-// raise returns the floor by which a token is judged whose resource has no mark
-// behind it.
+// raise raises the mark to tok and returns the floor, with which a token is compared if
+// its resource has no mark.
 func (d *mysql) raise(ctx context.Context, tx Tx, tok token.Token) (floor guard.Mark, err error) {
-	if err := tx.QueryRowContext(ctx, statement(mysqlFloor)).Scan(&floor.Number); err != nil {
+	if err := tx.QueryRowContext(ctx, stripHeader(mysqlFloor)).Scan(&floor.Number); err != nil {
 		return floor, err
 	}
 	raise := mysqlRaise
 	if tok.Number < floor.Number {
 		raise = mysqlRaiseBelow
 	}
-	_, err = tx.ExecContext(ctx, of(raise, tok))
+	_, err = tx.ExecContext(ctx, tokenSQL(raise, tok))
 	return floor, err
 }
 
-// young finds out whether somebody else's transaction took its snapshot before
-// the token was claimed. Then it does not see the last older writes:
+// mint locks the mark first, so that the clock is read after the wait. Inside a caller's
+// transaction it returns ErrClaimFirst. The snapshot there may be older than the lock,
+// and no statement returns the isolation level or the snapshot's age:
 //
-//  1. it reads, under REPEATABLE READ, which is the default
-//  2. an older writer commits; the token is claimed
-//  3. the transaction joins, reads what it read before, and writes
-func (d *mysql) young(ctx context.Context, tx Tx, tok token.Token) error {
-	mark, err := d.read(ctx, tx, mysqlLook, tok)
+//  1. The transaction reads, under the default REPEATABLE READ.
+//  2. An older writer commits under the old mark.
+//  3. The transaction mints, reads the old snapshot again, and writes.
+func (d *mysql) mint(ctx context.Context, tx Tx, tok token.Token, p purpose) (number int64, block *blocked, err error) {
+	if p == joining {
+		return 0, &blocked{tok: tok, outcome: guard.ErrClaimFirst, err: errSnapshot, txUsable: true}, nil
+	}
+	raised, err := d.raiseForMint(ctx, tx, tok)
+	if err == nil && !raised {
+		return 0, nil, exhausted(tok, nil)
+	}
+	mark := guard.Mark{}
+	if err == nil {
+		mark, err = d.readMark(ctx, tx, tok)
+	}
+	if err != nil {
+		block, err = d.failed(err, tok)
+	}
+	return mark.Number, block, err
+}
+
+// raiseForMint raises the mark of tok's resource to the next number. It returns false if
+// no number is left.
+func (*mysql) raiseForMint(ctx context.Context, tx Tx, tok token.Token) (raised bool, err error) {
+	var floor int64
+	if err := tx.QueryRowContext(ctx, stripHeader(mysqlFloor)).Scan(&floor); err != nil {
+		return false, err
+	}
+	if _, err := tx.ExecContext(ctx, floorSQL(floor, mysqlMintLock, tok)); err != nil {
+		return false, err
+	}
+	result, err := tx.ExecContext(ctx, floorSQL(floor, mysqlMint, tok))
+	if err != nil {
+		return false, err
+	}
+	rows, err := result.RowsAffected()
+	return rows == 1, err
+}
+
+// checkSnapshot returns [guard.ErrRetryable] if the caller's transaction took its
+// snapshot before the token was claimed. Then the snapshot lacks the last older writes:
+//
+//  1. The transaction reads, under the default REPEATABLE READ.
+//  2. An older writer commits. The token is claimed.
+//  3. The transaction joins, reads the old snapshot again, and writes.
+func (d *mysql) checkSnapshot(ctx context.Context, tx Tx, tok token.Token) (*blocked, error) {
+	mark, err := d.readMark(ctx, tx, tok)
 	switch {
 	case errors.Is(err, sql.ErrNoRows), err == nil && mark != guard.Mark{Number: tok.Number, Holder: tok.Holder}:
-		return fmt.Errorf("%w: stdsql: admit %s: the transaction has read before the token was claimed", guard.ErrRetryable, tok)
+		return nil, fmt.Errorf("%w: stdsql: admit %s: the transaction has read before the token was claimed", guard.ErrRetryable, tok)
 	case err != nil:
 		return d.failed(err, tok)
+	}
+	return nil, nil
+}
+
+func (*mysql) readMark(ctx context.Context, from engine.Rower, tok token.Token) (mark guard.Mark, err error) {
+	err = from.QueryRowContext(ctx, tokenSQL(mysqlMark, tok)).Scan(&mark.Number, &mark.Holder)
+	return mark, err
+}
+
+// probe queries the variables in one statement, or one by one if from returns only single
+// rows, as the wrapper of a transaction may.
+func (*mysql) probe(ctx context.Context, from engine.Rower) error {
+	vars, err := mysqlVariables(ctx, from)
+	if err != nil {
+		return fmt.Errorf("stdsql: query the engine: %w", err)
+	}
+	return engine.CheckMySQL(vars)
+}
+
+func mysqlVariables(ctx context.Context, from engine.Rower) (map[string]string, error) {
+	if all, ok := from.(engine.Queryer); ok {
+		return engine.AskMySQL(ctx, all, engine.MySQLVariables...)
+	}
+	vars := map[string]string{}
+	for _, name := range engine.MySQLVariables {
+		var value string
+		err := from.QueryRowContext(ctx, engine.MySQLQueryOf(name)).Scan(&name, &value)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		vars[name] = value
+	}
+	return vars, nil
+}
+
+// checkSession is the probe for Join, which has no connection to which the result could
+// be attached. checked is the session's @fencepost_engine, which the admission has read.
+// SHOW VARIABLES takes no snapshot. SET does not commit and survives a ROLLBACK.
+func (d *mysql) checkSession(ctx context.Context, tx Tx, checked string) error {
+	if d.trust || checked == engineChecked {
+		return nil
+	}
+	if err := d.probe(ctx, tx); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "SET @fencepost_engine = '"+engineChecked+"'"); err != nil {
+		return fmt.Errorf("stdsql: store the result of the engine check: %w", err)
 	}
 	return nil
 }
 
-// rower is what a mark is read from.
-type rower interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+var (
+	//go:embed mysql_mark.sql
+	mysqlMark string
+	//go:embed mysql_share.sql
+	mysqlShare string
+	//go:embed mysql_floor.sql
+	mysqlFloor string
+	//go:embed mysql_raise.sql
+	mysqlRaise string
+	//go:embed mysql_raise_below.sql
+	mysqlRaiseBelow string
+	//go:embed mysql_mint_lock.sql
+	mysqlMintLock string
+	//go:embed mysql_mint.sql
+	mysqlMint string
+	//go:embed mysql_idle_set.sql
+	mysqlIdleSet string
+	//go:embed mysql_idle_restore.sql
+	mysqlIdleRestore string
+)
+
+// tokenSQL inserts a token into a statement as literals. A statement with parameters
+// would be prepared first, in a second round trip, unless the DSN disables that; and the
+// connection's character set may change the bytes of parameters. A hexadecimal literal is
+// a binary string and needs no quoting.
+func tokenSQL(file string, tok token.Token) string {
+	return strings.NewReplacer(
+		"{resource}", hex.EncodeToString([]byte(tok.Resource)),
+		"{number}", strconv.FormatInt(tok.Number, 10),
+		"{holder}", hex.EncodeToString([]byte(tok.Holder)),
+	).Replace(stripHeader(file))
 }
 
-func (*mysql) read(ctx context.Context, from rower, file string, tok token.Token) (mark guard.Mark, err error) {
-	err = from.QueryRowContext(ctx, of(file, tok)).Scan(&mark.Number, &mark.Holder)
-	return mark, err
+// floorSQL is tokenSQL with the floor.
+func floorSQL(floor int64, file string, tok token.Token) string {
+	return strings.ReplaceAll(tokenSQL(file, tok), "{floor}", strconv.FormatInt(floor, 10))
 }
+
+// setIdleSQL inserts a bound into mysql_idle_set.sql, rounded up to whole seconds.
+func setIdleSQL(bound time.Duration) string {
+	seconds := int64((bound + time.Second - 1) / time.Second)
+	return strings.Replace(stripHeader(mysqlIdleSet), "{seconds}", strconv.FormatInt(seconds, 10), 1)
+}
+
+// Error numbers: MySQL 8.0 Error Message Reference; MariaDB Error Codes; TiDB,
+// "Error Codes and Troubleshooting".
+const (
+	numberShutdown    = 1053 // ER_SERVER_SHUTDOWN
+	numberNoTable     = 1146
+	numberLockWait    = 1205 // innodb_lock_wait_timeout; rolls only the statement back
+	numberDeadlock    = 1213 // rolls the transaction back
+	numberChanged     = 1020 // ER_CHECKREAD of MariaDB's innodb_snapshot_isolation; like 1213
+	numberNoSavepoint = 1305
+	numberKilled      = 1927 // ER_CONNECTION_KILLED, of MariaDB
+	numberKilled8     = 3169 // ER_SESSION_WAS_KILLED, of MySQL
+	numberIdle8       = 4031 // ER_CLIENT_INTERACTION_TIMEOUT, of MySQL 8.0.24
+	// Numbers of TiDB. They roll the transaction back, and mostly occur at COMMIT.
+	numberLockedConflict = 8002 // after SELECT … FOR UPDATE
+	numberStaleConflict  = 8005 // Write Conflict, txnStartTS is stale
+	numberCommitConflict = 8022 // KV error safe to retry
+	numberWriteConflict  = 9007
+)
+
+var (
+	errUnclaimed = errors.New("the token has not raised the mark yet: claim it before the transaction")
+	errSnapshot  = errors.New("the snapshot may be older than the last write: call Mint before the transaction, and Join in it")
+)
+
+// failed returns the obstacle or the error that err means, for a statement that admits
+// tok.
+func (*mysql) failed(err error, tok token.Token) (*blocked, error) {
+	switch engine.MySQLNumber(err) {
+	case numberNoTable:
+		return nil, fmt.Errorf("stdsql: the database lacks tables: run migrations.Up: %w", err)
+	case numberLockWait:
+		return &blocked{tok: tok, outcome: guard.ErrRetryable, err: err, txUsable: true}, nil
+	}
+	return nil, fmt.Errorf("stdsql: %s: %w", action(tok), err)
+}
+
+// savepoint is the name of a savepoint after the admissions. It disappears with the
+// transaction. MySQL and MariaDB have no other sign of that.
+const savepoint = "fencepost"
+
+func (*mysql) afterAdmit(ctx context.Context, t *transaction) error {
+	_, err := t.ExecContext(ctx, "SAVEPOINT "+savepoint)
+	return err
+}
+
+// beforeEnd checks that the transaction is still the one of the admission. Statements
+// that commit implicitly (CREATE TABLE, TRUNCATE, LOCK TABLES …) end it, and so does a
+// deadlock. Later statements ran unguarded, and the session may hold table locks.
+func (*mysql) beforeEnd(ctx context.Context, t *transaction) (endedInFn bool, err error) {
+	_, err = t.ExecContext(ctx, "RELEASE SAVEPOINT "+savepoint)
+	switch {
+	case engine.MySQLNumber(err) == numberNoSavepoint:
+		t.discardConn = true
+		return true, nil
+	case errors.Is(err, sql.ErrTxDone):
+		return false, nil // COMMIT returns that error
+	}
+	return false, err
+}
+
+// notApplied is true for conflicts, which Galera and TiDB detect at COMMIT. Any other
+// error of a COMMIT leaves the outcome unknown.
+func (d *mysql) notApplied(t *transaction, err error) bool {
+	known := d.endsTransaction(err)
+	if !known && !errors.Is(err, sql.ErrTxDone) {
+		t.discard()
+	}
+	return known
+}
+
+func (*mysql) endsTransaction(err error) bool { return mysqlConflict(engine.MySQLNumber(err)) }
+
+// mysqlConflict reports whether an error number means that a conflict has undone the
+// statement or the transaction, which may be run again.
+func mysqlConflict(number uint64) bool {
+	switch number {
+	case numberDeadlock, numberLockWait, numberChanged,
+		numberLockedConflict, numberStaleConflict, numberCommitConflict, numberWriteConflict:
+		return true
+	}
+	return false
+}
+
+// outcome also detects an idle timeout. MariaDB, and MySQL before 8.0.24, send no error
+// when they end an idle session. So a lost connection counts as an eviction if its
+// transaction is at least as old as the bound.
+func (d *mysql) outcome(err error, age time.Duration) error {
+	number := engine.MySQLNumber(err)
+	if mysqlConflict(number) {
+		return guard.ErrRetryable
+	}
+	switch number {
+	case numberShutdown, numberKilled, numberKilled8, numberIdle8:
+		return guard.ErrEvicted
+	}
+	if d.bound > 0 && age >= d.bound && (errors.Is(err, driver.ErrBadConn) || mysqlGone(err)) {
+		return guard.ErrEvicted
+	}
+	return nil
+}
+
+// mysqlGone reports the driver's error for a closed connection.
+var mysqlGone = containsAny("invalid connection")

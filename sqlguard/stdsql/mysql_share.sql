@@ -1,4 +1,6 @@
--- The mark as it is, whatever the transaction's snapshot shows, held in place together with others until the transaction
--- ends. It waits for whoever is raising it. As the first statement of a transaction it comes before the snapshot: only a
--- SELECT that does not lock takes one. (FOR SHARE is not MariaDB's.)
-SELECT number, holder FROM fencepost_marks WHERE resource = x'{resource}' LOCK IN SHARE MODE
+-- Reads the current mark, whatever the transaction's snapshot is, and share-locks it
+-- until the transaction ends. It waits for a transaction that is raising the mark. As a
+-- transaction's first statement it precedes the snapshot, which only a non-locking SELECT
+-- takes. MariaDB has no FOR SHARE. @fencepost_engine is NULL in a session that was not
+-- checked: see mysql.go.
+SELECT number, holder, @fencepost_engine FROM fencepost_marks WHERE resource = x'{resource}' LOCK IN SHARE MODE

@@ -1,121 +1,318 @@
 package stdsql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
-	"math"
+	"reflect"
+	"strings"
+	"sync"
 	"time"
 
+	_ "embed"
+
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/engine"
+	"github.com/fencepost/fencepost/internal/pgadmit"
+	"github.com/fencepost/fencepost/internal/writectx"
 	"github.com/fencepost/fencepost/token"
 )
 
-const defaultIdle = 5 * time.Second
-
-// postgres calls the functions that package sqlguard calls, over pgx.
+// postgres calls the same functions as package sqlguard.
 type postgres struct {
-	usual
+	baseDialect
 	*statements
-	bound   int32 // Guard.Idle in milliseconds, 0 for none
-	observe bool
+	bound      time.Duration // Guard.IdleTimeout, 0 for no bound
+	reportOnly bool
+	trust      bool // Guard.DangerouslyTrustEngine
+	aborted    bool // the server has replied to an admission with an error
 }
 
 func newPostgres(g *Guard) *postgres {
-	return &postgres{statements: statementsOf(g.Schema), bound: milliseconds(g.Idle), observe: g.DangerouslyObserve}
-}
-
-func milliseconds(idle time.Duration) int32 {
-	switch {
-	case idle < 0:
-		return 0
-	case idle == 0:
-		idle = defaultIdle
+	return &postgres{
+		statements: statementsOf(g.Schema), bound: g.idleBound(),
+		reportOnly: g.DangerouslyReportOnly, trust: g.DangerouslyTrustEngine,
 	}
-	// Rounded up: half a millisecond must not become none.
-	return int32(min((idle+time.Millisecond-1)/time.Millisecond, math.MaxInt32))
 }
 
-// options: a raise waits for older writers, so its snapshot must be younger
-// than the wait, whatever the session's default is.
-func (*postgres) options(*sql.TxOptions) *sql.TxOptions {
+// claimOptions returns READ COMMITTED, whatever the session's default is: a raise waits
+// for older writers, and its snapshot must be taken after the wait.
+func (*postgres) claimOptions(*sql.TxOptions) *sql.TxOptions {
 	return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 }
 
-// claimed, in place of a time to wait, admits only where the mark is the token's
-// already. While a long transaction keeps a raise to itself, its writer looks to
-// others like one of the token before.
-const claimed = -1
-
-func (d *postgres) admit(ctx context.Context, tx Tx, tok token.Token, w way) error {
-	wait, query := d.bound, d.statements.admit
-	switch w {
-	case writing:
-		wait = claimed
-	case claiming:
+func (d *postgres) admit(ctx context.Context, tx Tx, tok token.Token, p purpose) (*blocked, error) {
+	wait, query := pgadmit.WaitFor(d.bound), d.statements.admit
+	switch {
+	case p == writing:
+		wait = pgadmit.NoRaise
+	case p.claims():
 		query = d.claim
 	}
-	if d.observe {
-		return d.judge(ctx, tx, tok, wait)
+	if d.reportOnly {
+		return d.compare(ctx, tx, tok, wait, p)
 	}
-	_, err := tx.ExecContext(ctx, query, tok.Resource, tok.Number, tok.Holder, wait, d.bound)
+	if p == joining {
+		return d.join(ctx, tx, tok)
+	}
+	_, err := tx.ExecContext(ctx, query, tok.Resource, tok.Number, tok.Holder, wait, pgadmit.Milliseconds(d.bound))
 	return d.answer(err, tok)
 }
 
-// judge does not raise an error, which would abort the transaction.
-func (d *postgres) judge(ctx context.Context, tx Tx, tok token.Token, wait int32) error {
+// mint waits in report-only mode until ctx ends, since report-only mode ends no sessions.
+// In the caller's transaction the wait is bounded.
+func (d *postgres) mint(ctx context.Context, tx Tx, tok token.Token, p purpose) (number int64, block *blocked, err error) {
+	wait, idle := pgadmit.WaitFor(d.bound), d.bound
+	if d.reportOnly {
+		idle = 0
+		if p != joining {
+			wait = pgadmit.WaitForever
+		}
+	}
+	var limit any
+	var checked sql.NullString
+	row := tx.QueryRowContext(ctx, d.statements.raise, tok.Resource, tok.Holder, wait, pgadmit.Milliseconds(idle))
+	if block, err = d.answer(row.Scan(&number, &limit, &checked), tok); block != nil || err != nil || p != joining {
+		return number, block, err
+	}
+	return number, nil, d.checkSession(ctx, tx, checked.String)
+}
+
+// compare is admit in report-only mode. The server raises no error, since an error would
+// abort the transaction.
+func (d *postgres) compare(ctx context.Context, tx Tx, tok token.Token, wait pgadmit.Wait, p purpose) (*blocked, error) {
 	var number *int64
 	var holder *string
-	err := tx.QueryRowContext(ctx, d.statements.observe, tok.Resource, tok.Number, tok.Holder, wait).Scan(&number, &holder)
+	var checked sql.NullString
+	err := tx.QueryRowContext(ctx, d.statements.reportOnly, tok.Resource, tok.Number, tok.Holder, wait).Scan(&number, &holder, &checked)
 	switch {
 	case err != nil:
 		return d.answer(err, tok)
+	case number == nil && p == joining:
+		return nil, d.checkSession(ctx, tx, checked.String)
 	case number == nil:
-		return nil
+		return nil, nil
+	case *number == 0 && *holder == "standby":
+		return &blocked{tok: tok, outcome: guard.ErrRetryable, err: errStandby, txUsable: true}, nil
 	case *number == 0:
-		return &blocked{tok: tok, outcome: guard.ErrRetryable, err: errOlder, harmless: true}
+		return &blocked{tok: tok, outcome: guard.ErrRetryable, err: errOlder, txUsable: true}, nil
 	}
-	return &guard.StaleError{Token: tok, Mark: guard.Mark{Number: *number, Holder: *holder}}
+	return nil, &guard.StaleError{Token: tok, Mark: guard.Mark{Number: *number, Holder: *holder}}
 }
 
-func (d *postgres) answer(err error, tok token.Token) error {
-	switch sqlState(err) {
-	case stateStale, stateCollision:
-		return staleOf(tok, err)
-	case stateClaimFirst:
-		return &blocked{tok: tok, outcome: guard.ErrClaimFirst, err: err}
-	case stateLockTimeout:
-		return &blocked{tok: tok, outcome: guard.ErrRetryable, err: err}
-	case stateNoSchema, stateNoFunction:
-		return fmt.Errorf("stdsql: schema %q lacks what package migrations creates: %w", d.schema, err)
+// abortSQL fails in every transaction, on every server to which a pooler may send it, and
+// changes nothing. The savepoint does not exist.
+const abortSQL = `ROLLBACK TO SAVEPOINT "stdsql: the transaction was not admitted"`
+
+func (d *postgres) abortOnServer(ctx context.Context, tx Tx) bool {
+	if d.aborted {
+		return true
+	}
+	ctx, cancel := writectx.ForCleanup(ctx)
+	defer cancel()
+	_, err := tx.ExecContext(ctx, abortSQL)
+	return sqlState(err) != ""
+}
+
+// answer returns the obstacle or the error that err means, the server's reply to an
+// admission of tok.
+func (d *postgres) answer(err error, tok token.Token) (*blocked, error) {
+	state := sqlState(err)
+	d.aborted = d.aborted || state != ""
+	switch state {
+	case pgadmit.Stale, pgadmit.Collision:
+		return nil, pgadmit.Refusal(tok, state, detail(err))
+	case pgadmit.ClaimFirst:
+		return &blocked{tok: tok, outcome: guard.ErrClaimFirst, err: err}, nil
+	case pgadmit.LockTimeout:
+		return &blocked{tok: tok, outcome: guard.ErrRetryable, err: err}, nil
+	case pgadmit.Exhausted:
+		return nil, exhausted(tok, err)
+	case pgadmit.ReadOnly:
+		return nil, fmt.Errorf("stdsql: %s: %w: %w", action(tok), errStandby, err)
+	case pgadmit.NoSchema, pgadmit.NoFunction:
+		return nil, fmt.Errorf("stdsql: schema %q lacks tables or functions: run migrations.Up: %w", d.schema, err)
 	}
 	if err != nil {
-		return fmt.Errorf("stdsql: admit %s: %w", tok, err)
+		return nil, fmt.Errorf("stdsql: %s: %w", action(tok), err)
 	}
-	return nil
+	return nil, nil
 }
 
-func (d *postgres) patience() time.Duration {
-	if d.observe { // to end sessions would be no mere observing
+func (d *postgres) evictAfter() time.Duration {
+	if d.reportOnly { // report-only mode ends no sessions
 		return 0
 	}
-	return time.Duration(d.bound) * time.Millisecond
+	return d.bound
 }
 
-// evict has a READ COMMITTED transaction of its own: the function must see what
-// is committed while it runs. An error with an SQLSTATE means that the role may
-// not, or that the function is not there: then the claim waits on.
+// evict runs in a READ COMMITTED transaction of its own, since the function must see what
+// is committed while it runs. An error with an SQLSTATE means that the role may not call
+// the function, or that it does not exist: then the claim continues to wait. A token that
+// is to be minted will have a higher number than any.
 func (d *postgres) evict(ctx context.Context, db *sql.DB, tok token.Token) error {
-	tx, err := db.BeginTx(ctx, d.options(nil))
+	tx, err := db.BeginTx(ctx, d.claimOptions(nil))
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
-	if _, err := tx.ExecContext(ctx, d.statements.evict, tok.Resource, tok.Number); err != nil {
+	if _, err := tx.ExecContext(ctx, d.statements.evict, tok.Resource, cmp.Or(tok.Number, token.MaxNumber)); err != nil {
 		if sqlState(err) != "" {
 			return nil
 		}
 		return err
 	}
 	return tx.Commit()
+}
+
+func (*postgres) probe(ctx context.Context, from engine.Rower) error {
+	var version, extensions string
+	if err := from.QueryRowContext(ctx, engine.PostgresQuery).Scan(&version, &extensions); err != nil {
+		return fmt.Errorf("stdsql: query the engine: %w", err)
+	}
+	return engine.CheckPostgres(version, extensions)
+}
+
+// join admits in the caller's transaction, and reads in the same statement whether the
+// session was checked.
+func (d *postgres) join(ctx context.Context, tx Tx, tok token.Token) (*blocked, error) {
+	var admitted, idle any
+	var checked sql.NullString
+	row := tx.QueryRowContext(ctx, d.statements.admit, tok.Resource, tok.Number, tok.Holder, pgadmit.WaitFor(d.bound), pgadmit.Milliseconds(d.bound))
+	if block, err := d.answer(row.Scan(&admitted, &idle, &checked), tok); block != nil || err != nil {
+		return block, err
+	}
+	return nil, d.checkSession(ctx, tx, checked.String)
+}
+
+// checkSession is the probe for Join, which has no connection to which the result could
+// be attached. The result is kept in a setting of the session that only this package
+// reads. Behind a pooler in transaction mode it belongs to the server's connection, and
+// is valid for each client that gets that connection.
+func (d *postgres) checkSession(ctx context.Context, tx Tx, checked string) error {
+	if d.trust || checked == engineChecked {
+		return nil
+	}
+	if err := d.probe(ctx, tx); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "SELECT pg_catalog.set_config('fencepost.engine', '"+engineChecked+"', false)"); err != nil {
+		return fmt.Errorf("stdsql: store the result of the engine check: %w", err)
+	}
+	return nil
+}
+
+// checkAfter is the age of a transaction from which on its session is pinged before
+// COMMIT: it may have been ended for being idle or for blocking a successor.
+const checkAfter = 100 * time.Millisecond
+
+// sqlState returns the SQLSTATE of the server's error in err, or "". The method is all
+// that the drivers' error types have in common.
+func sqlState(err error) string {
+	var server interface{ SQLState() string }
+	if errors.As(err, &server) {
+		return server.SQLState()
+	}
+	return ""
+}
+
+// detail returns the detail of the server's error in err, or "". In pgx and lib/pq it is
+// a field of that name.
+func detail(err error) string {
+	var server interface{ SQLState() string }
+	if !errors.As(err, &server) {
+		return ""
+	}
+	if fields := reflect.Indirect(reflect.ValueOf(server)); fields.Kind() == reflect.Struct {
+		if detail := fields.FieldByName("Detail"); detail.IsValid() && detail.Kind() == reflect.String {
+			return detail.String()
+		}
+	}
+	return ""
+}
+
+// beforeEnd pings the session of an old transaction. That costs a round trip and prevents
+// an unknown outcome.
+func (*postgres) beforeEnd(ctx context.Context, t *transaction) (endedInFn bool, err error) {
+	if time.Since(t.begun) <= checkAfter {
+		return false, nil
+	}
+	_, err = t.ExecContext(ctx, "-- ping")
+	if errors.Is(err, sql.ErrTxDone) {
+		return false, nil // COMMIT returns that error
+	}
+	return false, err
+}
+
+var (
+	// The errors of pgx and lib/pq for a COMMIT that the server has answered with
+	// ROLLBACK, because an earlier error had aborted the transaction.
+	postgresRollback = containsAny("commit unexpectedly resulted in rollback", "Could not complete operation in a failed transaction")
+)
+
+// notApplied is true if the server replied to the COMMIT with an error that cannot mean
+// the end of the session.
+func (*postgres) notApplied(t *transaction, err error) bool {
+	state := sqlState(err)
+	known := postgresRollback(err) || len(state) == 5 && !pgadmit.Ambiguous(state, "") && !pgadmit.Interrupted(state)
+	if !known && !errors.Is(err, sql.ErrTxDone) {
+		t.discard()
+	}
+	return known
+}
+
+func (*postgres) outcome(err error, _ time.Duration) error { return pgadmit.Outcome(sqlState(err)) }
+
+var (
+	errOlder   = errors.New("older writers have not finished")
+	errStandby = errors.New("the admission was sent to a standby, or is in a READ ONLY transaction: connect to the primary; " +
+		"a pooler that splits reads from writes must send the functions of the schema of the marks there")
+)
+
+// defaultSchema is where package migrations creates the tables and functions by default.
+const defaultSchema = "fencepost"
+
+var (
+	//go:embed postgres_admit.sql
+	postgresAdmit string
+	//go:embed postgres_claim.sql
+	postgresClaim string
+	//go:embed postgres_mint.sql
+	postgresMint string
+	//go:embed postgres_report_only.sql
+	postgresReportOnly string
+	//go:embed postgres_evict.sql
+	postgresEvict string
+)
+
+// statements are the texts for one schema.
+type statements struct {
+	schema                                 string
+	admit, claim, raise, reportOnly, evict string
+}
+
+// statementsBySchema has the texts of every schema in use.
+var statementsBySchema sync.Map // from schema to *statements
+
+func statementsOf(schema string) *statements {
+	if schema == "" {
+		schema = defaultSchema
+	}
+	if s, ok := statementsBySchema.Load(schema); ok {
+		return s.(*statements)
+	}
+	// A schema's name cannot be a parameter. Quoted, it can have any character but a zero
+	// byte, which no name has.
+	name := strings.ReplaceAll(strings.ReplaceAll(schema, "\x00", ""), `"`, `""`)
+	in := strings.NewReplacer(`"fencepost".`, `"`+name+`".`)
+	text := func(file string) string { return in.Replace(stripHeader(file)) }
+	s := &statements{
+		schema: schema,
+		admit:  text(postgresAdmit), claim: text(postgresClaim), raise: text(postgresMint),
+		reportOnly: text(postgresReportOnly), evict: text(postgresEvict),
+	}
+	statementsBySchema.Store(schema, s)
+	return s
 }

@@ -1,2 +1,2 @@
--- $1 resource, $2 number below which its mark must be
+-- $1 resource, $2 number. Ends the sessions of writers with a lower number.
 SELECT "fencepost".evict($1, $2)

@@ -9,55 +9,92 @@ import (
 	_ "embed"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/engine"
 	"github.com/fencepost/fencepost/token"
 )
 
 var (
 	//go:embed sqlite_admit.sql
 	sqliteAdmit string
+	//go:embed sqlite_mint.sql
+	sqliteMint string
 	//go:embed sqlite_mark.sql
 	sqliteMark string
 )
 
-// sqlite goes by the texts of sqlite3_errstr and of SQLite's own messages. The
-// drivers' error types have nothing else in common: a method Code() int in one,
-// fields in another, a type of its own in a third. And fn's errors come here
-// too, whose codes may be anything.
-type sqlite struct{ usual }
+// sqlite recognizes errors by the texts of sqlite3_errstr and of SQLite's own messages.
+// The drivers' error types have nothing else in common: one has a method Code() int, one
+// has fields, one has its own type. Besides, fn's errors are tested too, and their codes
+// may mean anything.
+type sqlite struct{ baseDialect }
 
 var (
-	sqliteBusy        = says("database is locked", "database table is locked", "database schema is locked")
-	sqliteMissing     = says("no such table: fencepost_marks", "no such table: fencepost_floor")
-	sqliteViolated    = says("constraint failed")
-	sqliteNone        = says("no transaction is active")
-	sqliteInterrupted = says("interrupted")
+	sqliteBusy        = containsAny("database is locked", "database table is locked", "database schema is locked")
+	sqliteMissing     = containsAny("no such table: fencepost_marks", "no such table: fencepost_floor")
+	sqliteViolated    = containsAny("constraint failed")
+	sqliteNone        = containsAny("no transaction is active")
+	sqliteInterrupted = containsAny("interrupted")
 )
 
-// admit is a write always, whatever it is for: see the file.
-func (*sqlite) admit(ctx context.Context, tx Tx, tok token.Token, _ way) error {
-	result, err := tx.ExecContext(ctx, statement(sqliteAdmit), tok.Resource, tok.Number, tok.Holder)
+func (*sqlite) isLocal() bool { return true }
+
+// probe sends nothing: SQLite is linked to this program or its driver, and no other
+// engine speaks its protocol. Another engine fails at the admission, whose syntax only
+// SQLite accepts.
+func (*sqlite) probe(context.Context, engine.Rower) error { return nil }
+
+// admit always writes, whatever its purpose: see sqlite_admit.sql.
+func (d *sqlite) admit(ctx context.Context, tx Tx, tok token.Token, _ purpose) (_ *blocked, err error) {
+	raised, err := d.raise(ctx, tx, tok, sqliteAdmit, tok.Resource, tok.Number, tok.Holder)
+	if raised || err != nil {
+		return nil, err
+	}
+	mark, err := d.readMark(ctx, tx, tok)
+	if err != nil {
+		return nil, err
+	}
+	return nil, &guard.StaleError{Token: tok, Mark: mark}
+}
+
+// mint reads the number back under the write lock that the raise has taken.
+func (d *sqlite) mint(ctx context.Context, tx Tx, tok token.Token, _ purpose) (number int64, _ *blocked, err error) {
+	raised, err := d.raise(ctx, tx, tok, sqliteMint, tok.Resource, tok.Holder)
+	if err != nil {
+		return 0, nil, err
+	}
+	mark, err := d.readMark(ctx, tx, tok)
+	if err == nil && !raised {
+		err = exhausted(tok, nil)
+	}
+	return mark.Number, nil, err
+}
+
+// raise reports whether the statement in file has written the mark.
+func (*sqlite) raise(ctx context.Context, tx Tx, tok token.Token, file string, args ...any) (raised bool, err error) {
+	result, err := tx.ExecContext(ctx, stripHeader(file), args...)
 	if sqliteMissing(err) {
-		return fmt.Errorf("stdsql: the database lacks what package migrations creates: %w", err)
+		return false, fmt.Errorf("stdsql: the database lacks tables: run migrations.Up: %w", err)
 	}
 	if err != nil {
-		return fmt.Errorf("stdsql: admit %s: %w", tok, err)
+		return false, fmt.Errorf("stdsql: %s: %w", action(tok), err)
 	}
 	rows, err := result.RowsAffected()
 	if err != nil {
-		return fmt.Errorf("stdsql: admit %s: %w", tok, err)
+		return false, fmt.Errorf("stdsql: %s: %w", action(tok), err)
 	}
-	if rows == 1 {
-		return nil
-	}
-	stale := &guard.StaleError{Token: tok}
-	if err := tx.QueryRowContext(ctx, statement(sqliteMark), tok.Resource).Scan(&stale.Mark.Number, &stale.Mark.Holder); err != nil {
-		return fmt.Errorf("stdsql: mark of %s: %w", tok.Resource, err)
-	}
-	return stale
+	return rows == 1, nil
 }
 
-// clear: if it cannot find out, the connection is thrown away.
-func (*sqlite) clear(t *transaction, _ error) bool {
+// readMark returns the mark, or the floor if there is no mark.
+func (*sqlite) readMark(ctx context.Context, tx Tx, tok token.Token) (mark guard.Mark, err error) {
+	if err := tx.QueryRowContext(ctx, stripHeader(sqliteMark), tok.Resource).Scan(&mark.Number, &mark.Holder); err != nil {
+		return mark, fmt.Errorf("stdsql: mark of %s: %w", tok.Resource, err)
+	}
+	return mark, nil
+}
+
+// ensureRolledBack discards the connection if it cannot determine its state.
+func (*sqlite) ensureRolledBack(t *transaction, _ error) bool {
 	_, err := t.conn.ExecContext(context.Background(), "ROLLBACK")
 	if err != nil && !sqliteNone(err) {
 		t.discard()
@@ -65,18 +102,18 @@ func (*sqlite) clear(t *transaction, _ error) bool {
 	return err == nil
 }
 
-// undone goes by what ROLLBACK says where COMMIT fails: if there was still
-// something to roll back, nothing was applied. If not, SQLite may have rolled
-// back by itself, or may not have been able to say that it had committed. Some
-// drivers have rolled back by now, when SQLite had not.
-func (d *sqlite) undone(t *transaction, err error) bool {
-	return d.clear(t, err) || sqliteBusy(err) || sqliteViolated(err)
+// notApplied sends a ROLLBACK after a failed COMMIT. If there was something to roll back,
+// nothing was applied. Otherwise SQLite may have rolled back by itself, or may have
+// committed without a reply, or the driver has rolled back already.
+func (d *sqlite) notApplied(t *transaction, err error) bool {
+	return d.ensureRolledBack(t, err) || sqliteBusy(err) || sqliteViolated(err)
 }
 
-func (*sqlite) over(err error) bool { return sqliteNone(err) }
+func (*sqlite) noTransaction(err error) bool { return sqliteNone(err) }
 
-// cut: SQLite may roll back where the context of a statement ends.
-func (*sqlite) cut(err error) bool {
+// endsTransaction is true if the context of a statement ended: SQLite may have rolled
+// back.
+func (*sqlite) endsTransaction(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || sqliteInterrupted(err)
 }
 

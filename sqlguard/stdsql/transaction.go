@@ -6,65 +6,74 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
-	"github.com/fencepost/fencepost/internal/point"
-	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/writectx"
 )
 
-// transaction keeps its connection until it is certain that nothing is open on
-// it. To database/sql a transaction is over whatever COMMIT answered; to SQLite
-// it is still open after SQLITE_BUSY, and would keep everybody out of the
-// database from inside the pool.
+// transaction keeps its connection until no transaction is open on it. database/sql
+// considers a transaction over whatever COMMIT returned. In SQLite it is still open after
+// SQLITE_BUSY. A connection that returned to the pool like that would lock all other
+// writers out.
 type transaction struct {
 	*sql.Tx
 	conn *sql.Conn
 	dialect
-	begun time.Time
-	held  bool // it was handed to fn
-	// spoilt says that the connection is not fit for the pool. It cannot be
-	// thrown away before database/sql thinks that the transaction is over.
-	spoilt bool
-	end    point.Step // how it ended, as far as anybody knows
+	begun        time.Time
+	interrupt    context.CancelFunc // ends a COMMIT or ROLLBACK, if the driver observes the context of BeginTx
+	connPrepared bool               // the connection was prepared by prepareConn
+	fnStarted    bool               // fn was called with it
+	// joinFailed means that a Join in fn failed, so nothing may be committed.
+	joinFailed atomic.Bool
+	// discardConn means that the connection must not return to the pool. It cannot be
+	// closed before database/sql considers the transaction over.
+	discardConn bool
+	endStep     step // how it ended, if known
 }
 
-// enter begins a transaction and admits the tokens in it. A token that has yet
-// to raise its mark is a *blocked then.
-func (g *Guard) enter(ctx context.Context, d dialect, toks []token.Token, w way, judge opinion) (*transaction, error) {
-	if err := ctx.Err(); err != nil && !errors.Is(context.Cause(ctx), token.ErrLost) {
-		return nil, fmt.Errorf("stdsql: nothing was sent: %w", err)
+// beginAdmitted begins a transaction and admits the tokens in it. If one of them is
+// blocked, it returns no transaction.
+func (g *Guard) beginAdmitted(ctx context.Context, a admission) (*transaction, *blocked, error) {
+	if err := writectx.CheckSend(ctx); err != nil {
+		return nil, nil, notSent(err)
 	}
-	t := &transaction{dialect: d, begun: time.Now(), end: point.Undone}
-	point.At(ctx, point.Begin, t)
+	t := &transaction{dialect: a.dialect, begun: time.Now(), endStep: stepUndone}
+	t.at(ctx, stepBegin)
 	admitted := false
-	defer func() { // also where an observer panics
+	defer func() { // also if a hook panics
 		if !admitted {
 			t.close(ctx)
 		}
 	}()
-	ask, answered := asking(ctx)
-	defer answered()
-	ask = point.Within(ask, t)
-	if err := g.begin(ask, t, toks, w); err != nil {
-		return nil, t.meaning(err)
-	}
-	if err := g.admit(ask, d, t.Tx, toks, w, judge); err != nil {
-		return nil, t.meaning(err)
-	}
-	if w == writing {
-		if err := t.hold(ask, t); err != nil {
-			return nil, t.meaning(fmt.Errorf("stdsql: begin: %w", err))
+	inner, cancel := writectx.New(ctx)
+	defer cancel()
+	inner = withKey(inner, t)
+	if err := g.begin(inner, t, a); err != nil {
+		if t.conn != nil {
+			err = g.wrongDialect(inner, t.conn, err)
 		}
-		t.held, t.begun = true, time.Now()
+		return nil, nil, t.outcomeError(err)
+	}
+	if block, err := g.admit(inner, t.Tx, a); block != nil || err != nil {
+		return nil, block, t.outcomeError(err)
+	}
+	if a.purpose == writing {
+		if err := t.afterAdmit(inner, t); err != nil {
+			return nil, nil, t.outcomeError(fmt.Errorf("stdsql: begin: %w", err))
+		}
+		t.begun = time.Now()
 	}
 	admitted = true
-	return t, nil
+	return t, nil, nil
 }
 
-// begin waits for a connection as long as ctx lets it, and begins detached from
-// it: database/sql rolls back when the context of BeginTx ends, up to the very
-// COMMIT.
-func (g *Guard) begin(ctx context.Context, t *transaction, toks []token.Token, w way) error {
+// begin waits for a connection and for the reply to BEGIN until ctx ends. The transaction
+// is detached from ctx, since database/sql rolls back when the context of BeginTx ends,
+// even just before COMMIT. A SQLite driver that is interrupted may leave a transaction
+// open.
+func (g *Guard) begin(ctx context.Context, t *transaction, a admission) error {
 	switch {
 	case g.DB == nil:
 		return errNoDB
@@ -72,44 +81,202 @@ func (g *Guard) begin(ctx context.Context, t *transaction, toks []token.Token, w
 		return errReadOnly
 	}
 	options := g.Tx
-	if w == claiming {
-		options = t.options(g.Tx)
+	if a.purpose.claims() {
+		options = a.claimOptions(g.Tx)
 	}
 	conn, err := g.DB.Conn(ctx)
 	if err != nil {
-		return fmt.Errorf("stdsql: nothing was sent: %w", err)
+		return notSent(err)
 	}
 	t.conn = conn
-	if err := t.dialect.enter(ctx, conn, w, toks); err != nil {
+	if _, err := g.report(ctx, a, nil, g.checkConn(ctx, a.dialect, conn)); err != nil {
 		return err
 	}
-	tx, err := conn.BeginTx(context.WithoutCancel(ctx), options)
+	t.connPrepared = true
+	if err := a.prepareConn(ctx, conn, a); err != nil {
+		return err
+	}
+	detached, interrupt := context.WithCancel(context.WithoutCancel(ctx))
+	t.interrupt = interrupt
+	stop := func() bool { return true }
+	if !t.isLocal() {
+		stop = context.AfterFunc(ctx, interrupt)
+	}
+	tx, err := conn.BeginTx(detached, options)
+	if err == nil {
+		t.Tx = tx
+	}
+	if !stop() {
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("stdsql: begin: %w", err)
 	}
-	t.Tx = tx
 	return nil
 }
 
-// close gives the connection back. It rolls back what neither commit nor abort
-// has ended: after a refusal, a panic, a runtime.Goexit.
+// run calls fn, if there is one, and ends the transaction, even if fn panics.
+func (t *transaction) run(ctx context.Context, fn func(tx *sql.Tx) error) error {
+	defer t.close(ctx)
+	if fn == nil {
+		return t.commit(ctx)
+	}
+	t.fnStarted = true
+	updateTxs.Store(t.Tx, t)
+	t.at(ctx, stepAdmitted)
+	if err := fn(t.Tx); err != nil {
+		return t.abort(ctx, err, t.endsTransaction(err))
+	}
+	t.at(ctx, stepCommit)
+	if err := t.commit(ctx); err != nil {
+		return err
+	}
+	t.endStep = stepApplied
+	return nil
+}
+
+var (
+	errEndedByFn = errors.New("stdsql: fn ended the transaction")
+	errNotJoined = errors.New("stdsql: commit was not sent: a Join in fn failed")
+	errEndedInFn = errors.New("stdsql: a statement in fn ended the transaction")
+)
+
+// commit sends COMMIT, unless the transaction cannot be committed any more. Its error
+// includes the outcome.
+func (t *transaction) commit(ctx context.Context) error {
+	if err := writectx.CheckCommit(ctx); err != nil {
+		return t.abort(ctx, fmt.Errorf("stdsql: commit was not sent: %w", err), false)
+	}
+	if t.joinFailed.Load() {
+		return t.abort(ctx, errNotJoined, false)
+	}
+	switch ended, err := t.runBeforeEnd(ctx); {
+	case ended:
+		return t.unknownOutcome(errEndedInFn)
+	case err != nil:
+		return t.outcomeError(fmt.Errorf("stdsql: commit was not sent: %w", err))
+	}
+	err := t.end(t.Commit, writectx.Timeout)
+	switch {
+	case err == nil && t.dropsReply(ctx):
+		return t.unknownOutcome(errReplyLost)
+	case err == nil:
+		return nil
+	case t.notApplied(t, err):
+		return t.outcomeError(fmt.Errorf("stdsql: commit: %w", err))
+	case errors.Is(err, sql.ErrTxDone):
+		return t.unknownOutcome(errEndedByFn)
+	case t.noTransaction(err):
+		return t.unknownOutcome(errEndedInFn)
+	}
+	return t.unknownOutcome(fmt.Errorf("stdsql: commit: %w", err))
+}
+
+// abort rolls back and returns err with its outcome. fnSawEnd means that err is the error
+// of a statement that ended the transaction.
+func (t *transaction) abort(ctx context.Context, err error, fnSawEnd bool) error {
+	endedInFn, _ := t.runBeforeEnd(ctx)
+	rollbackErr := t.end(t.Rollback, writectx.CleanupTimeout)
+	switch {
+	case rollbackErr == nil && !endedInFn, rollbackErr != nil && t.ensureRolledBack(t, rollbackErr):
+		return t.outcomeError(err)
+	case errors.Is(rollbackErr, sql.ErrTxDone):
+		return t.unknownOutcome(fmt.Errorf("%w: %w", errEndedByFn, err))
+	case (endedInFn || t.noTransaction(rollbackErr)) && !fnSawEnd:
+		return t.unknownOutcome(fmt.Errorf("%w: %w", errEndedInFn, err))
+	}
+	return t.outcomeError(err)
+}
+
+// end calls Commit or Rollback, which take no context. If the server does not reply in
+// time, the context of BeginTx is cancelled. Drivers that ignore that context have
+// timeouts.
+func (t *transaction) end(end func() error, timeout time.Duration) error {
+	timer := time.AfterFunc(timeout, t.interrupt)
+	defer timer.Stop()
+	return end()
+}
+
+// runBeforeEnd reports whether the transaction has ended inside fn. If it returns an
+// error, COMMIT need not be sent.
+func (t *transaction) runBeforeEnd(ctx context.Context) (ended bool, err error) {
+	if !t.fnStarted {
+		return false, nil
+	}
+	ctx, cancel := writectx.ForCommit(ctx)
+	defer cancel()
+	return t.beforeEnd(withKey(ctx, t), t)
+}
+
+// close returns the connection. It rolls back what neither commit nor abort has ended:
+// after a refusal, a panic, or runtime.Goexit.
 func (t *transaction) close(ctx context.Context) {
-	defer point.At(ctx, t.end, t)
+	defer func() { t.at(ctx, t.endStep) }()
 	if t.conn == nil {
 		return
 	}
 	if t.Tx != nil {
-		if err := t.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
-			t.clear(t, err)
+		updateTxs.Delete(t.Tx)
+		if err := t.end(t.Rollback, writectx.CleanupTimeout); err != nil && !errors.Is(err, sql.ErrTxDone) {
+			t.ensureRolledBack(t, err)
 		}
 	}
-	if t.spoilt || t.leave(t.conn) != nil {
+	if t.discardConn || t.connPrepared && t.restoreConn(t.conn) != nil {
 		t.discard()
 	}
 	t.conn.Close()
+	if t.interrupt != nil {
+		t.interrupt()
+	}
 }
 
-// discard throws the connection away.
+// discard closes the connection in place of returning it to the pool.
 func (t *transaction) discard() {
 	_ = t.conn.Raw(func(any) error { return driver.ErrBadConn })
+}
+
+func (t *transaction) outcomeError(err error) error {
+	return outcomeError(t.dialect, err, time.Since(t.begun))
+}
+
+// outcomeError joins err to the outcome that it means, if any. It is for transactions of
+// which nothing was applied.
+func outcomeError(d dialect, err error, age time.Duration) error {
+	if err == nil || hasOutcome(err) {
+		return err
+	}
+	if outcome := d.outcome(err, age); outcome != nil {
+		return fmt.Errorf("%w: %w", outcome, err)
+	}
+	return err
+}
+
+func hasOutcome(err error) bool {
+	for _, outcome := range []error{guard.ErrRetryable, guard.ErrEvicted, guard.ErrClaimFirst, guard.ErrUnknown} {
+		if errors.Is(err, outcome) {
+			return true
+		}
+	}
+	return guard.IsRefusal(err)
+}
+
+func (t *transaction) unknownOutcome(err error) error {
+	t.endStep = stepUnknown
+	return &unknownError{err}
+}
+
+// unknownError is an error that leaves the outcome unknown.
+type unknownError struct{ err error }
+
+func (o *unknownError) Error() string   { return guard.ErrUnknown.Error() + ": " + o.err.Error() }
+func (o *unknownError) Unwrap() []error { return []error{guard.ErrUnknown, o.err} }
+
+// claimError returns the error of a write whose claim failed with err. If the claim's
+// outcome is unknown, the mark may be raised, but nothing of the write was sent, so the
+// write's outcome is known.
+func claimError(err error) error {
+	if o := (*unknownError)(nil); errors.As(err, &o) {
+		return fmt.Errorf("stdsql: claim before the write: %w", o.err)
+	}
+	return err
 }

@@ -4,55 +4,60 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/internal/point"
+	"github.com/fencepost/fencepost/internal/writectx"
 	"github.com/fencepost/fencepost/token"
 )
 
-// Update runs fn in a transaction in which the token that ctx carries for
-// resource was admitted before fn reads anything: what fn reads is the last
-// write of every older token, and no newer one gets in before the transaction
-// ends. A nil error means that it was committed. A token that has not raised
-// its mark yet does so in a transaction of its own first, but on SQLite.
+// Update admits the token that ctx carries for resource, runs fn in the same transaction,
+// and commits. The admission precedes every read of fn: fn sees the last write of every
+// older token, and no newer token is admitted before the transaction ends. A nil error
+// means that the transaction was committed. If the token has not raised its mark yet, it
+// does so first in a transaction of its own, except on SQLite.
 //
-// A refusal ([guard.ErrStale], [guard.ErrCollision], or the token package's
-// error for a missing, released or incomplete token) comes before fn, which
-// then does not run. fn's error rolls back and is returned as it is, or with
-// the outcome it means ([guard.ErrRetryable], [guard.ErrEvicted]); so does a
-// panic, which goes on.
+// If the token is refused, fn does not run. The error is [guard.ErrStale],
+// [guard.ErrCollision], or the token package's error for a missing, released or
+// incomplete token. An error or a panic of fn rolls back. Update returns fn's error
+// unchanged, or joined to the outcome that it means ([guard.ErrRetryable],
+// [guard.ErrEvicted]); a panic propagates.
 //
-// fn must use tx alone, must not end it, nor use it after its return, and must
-// return where a statement fails that may have ended the transaction: what the
-// same connection is told next is committed by itself, outside the fence.
+// fn must use only tx, and must not end it or use it after it returns. If a statement
+// fails that may have ended the transaction, fn must return: the next statement on the
+// connection would commit by itself, unguarded.
 //
-//   - SQLite rolls the whole transaction back where it interrupts a write,
-//     because a context has ended, and where the disk fails.
-//   - MySQL does so after a deadlock; and it commits before and after CREATE,
-//     ALTER, DROP, TRUNCATE, LOCK TABLES and the like, which therefore have no
-//     place in fn (MySQL manual, "Statements That Cause an Implicit Commit").
-//   - PostgreSQL only fails what comes behind an error. A COMMIT that fn sends
-//     as a statement is not found out there.
+//   - SQLite rolls back the whole transaction if it interrupts a write because a context
+//     has ended, and on disk errors.
+//   - MySQL rolls back after a deadlock. It commits before and after CREATE, ALTER, DROP,
+//     TRUNCATE, LOCK TABLES and similar statements, so fn must not use them (MySQL
+//     manual, "Statements That Cause an Implicit Commit").
+//   - PostgreSQL fails all statements after an error. A COMMIT that fn sends as a
+//     statement is not detected.
 //
-// Update finds that out afterwards: then, and when fn has ended the transaction
-// by its methods, the error is [guard.ErrUnknown].
+// On MySQL and SQLite Update detects afterwards that a statement has ended the
+// transaction and returns [guard.ErrUnknown]. It returns the same error if fn has ended
+// the transaction by its methods.
 //
-// Where ctx has ended by the time fn returns, nothing is committed; from then
-// on the COMMIT runs to its end. The loss of a lease ends fn's context but
-// decides nothing here: the mark does. It is joined ([token.ErrLost]) to the
-// error, if there is one. On SQLite a writer that waits for the lock may not
-// hear of the end of ctx before the busy_timeout ends.
+// If ctx has ended when fn returns, nothing is committed. After that COMMIT is not cut
+// off. The loss of the lease ends fn's context, but only the mark decides whether the
+// write is applied. If Update returns an error after the loss, the error is joined to
+// [token.ErrLost]. On SQLite, a writer that waits for the lock may not return before the
+// busy_timeout ends, even if ctx ends.
 func (g *Guard) Update(ctx context.Context, resource string, fn func(tx *sql.Tx) error) error {
 	return g.UpdateAll(ctx, []string{resource}, fn)
 }
 
-// UpdateAll is [Guard.Update] for several resources, all admitted before fn
-// runs, or none, in bytewise order whatever the order given, so that two callers
-// never wait for each other in a circle. A name given twice counts once; no names
-// at all are an error.
+// UpdateAll is [Guard.Update] for several resources. All are admitted before fn runs, or
+// none, in bytewise order, so that two callers never deadlock whatever order they give. A
+// name given twice counts once. No names are an error. On PostgreSQL more than 1,000
+// names are an error before anything is sent: each takes an entry in the server's lock
+// table, which all sessions share, and two while it is claimed.
 func (g *Guard) UpdateAll(ctx context.Context, resources []string, fn func(tx *sql.Tx) error) error {
-	g = g.simulated(ctx)
+	g = g.forSimulation(ctx)
 	d, err := g.dialect()
 	if err != nil {
 		return err
@@ -61,43 +66,156 @@ func (g *Guard) UpdateAll(ctx context.Context, resources []string, fn func(tx *s
 	if err != nil {
 		return err
 	}
-	return guard.WithLoss(ctx, g.update(ctx, d, toks, fn))
+	return guard.WithCause(ctx, g.update(ctx, admission{dialect: d, toks: toks, purpose: writing}, fn))
 }
 
-func (g *Guard) update(ctx context.Context, d dialect, toks []token.Token, fn func(tx *sql.Tx) error) error {
+func (g *Guard) update(ctx context.Context, a admission, fn func(tx *sql.Tx) error) error {
 	for claimed := false; ; {
-		t, err := g.enter(ctx, d, toks, writing, g.judge)
-		var b *blocked
+		t, block, err := g.beginAdmitted(ctx, a)
 		switch {
-		case err == nil:
-			return t.run(ctx, fn)
-		case !errors.As(err, &b) || !errors.Is(b.outcome, guard.ErrClaimFirst):
+		case err != nil:
 			return err
+		case block == nil:
+			return t.run(ctx, fn)
+		case !errors.Is(block.outcome, guard.ErrClaimFirst):
+			return block.error()
 		case !claimed:
 			claimed = true
-			if err := g.claim(ctx, d, toks, g.silent); err != nil {
-				return err
+			if err := g.claim(ctx, admission{dialect: a.dialect, toks: a.toks, purpose: claimingFirst}); err != nil {
+				return claimError(err)
 			}
-		case g.DangerouslyObserve:
-			g.unjudged(ctx, b)
-			toks = slices.DeleteFunc(toks, func(tok token.Token) bool { return tok == b.tok })
+		case g.DangerouslyReportOnly:
+			g.reportUnchecked(ctx, block)
+			a.toks = slices.DeleteFunc(a.toks, func(tok token.Token) bool { return tok == block.tok })
 		default:
+			return block.error()
+		}
+	}
+}
+
+// Admit claims tok: it raises the mark of tok's resource to tok in a transaction of its
+// own. It implements [guard.Store]. When it returns nil, no older token can write any
+// more, and every older write is visible. Use it as
+// [github.com/fencepost/fencepost/lock.Locker.Claim]: then no write of the lease has to
+// claim.
+//
+// On PostgreSQL the mark is durable, whatever the session's synchronous_commit. On MySQL
+// and SQLite it is as durable as the database's writes: under SQLite's synchronous =
+// NORMAL, or with innodb_flush_log_at_trx_commit other than 1, a power failure may undo
+// both.
+//
+// Admit waits for older writers as described at [Guard.IdleTimeout]. Its errors are those
+// of [Guard.Update]. After [guard.ErrUnknown] the mark may be raised, and Admit can be
+// called again with the same tok.
+func (g *Guard) Admit(ctx context.Context, tok token.Token) error {
+	if err := tok.Validate(); err != nil {
+		return g.Hooks.Outcome(ctx, err, g.DangerouslyReportOnly)
+	}
+	g = g.forSimulation(ctx)
+	d, err := g.dialect()
+	if err != nil {
+		return err
+	}
+	return guard.WithCause(ctx, g.claim(ctx, admission{dialect: d, toks: []token.Token{tok}, purpose: claiming}))
+}
+
+// claim raises the marks in a transaction of its own. It retries while older writers hold
+// the mark and their sessions can be ended.
+func (g *Guard) claim(ctx context.Context, a admission) error {
+	var waited time.Duration
+	for {
+		sent := time.Now()
+		t, block, err := g.beginAdmitted(ctx, a)
+		switch {
+		case err != nil:
+			return err
+		case block == nil:
+			return t.run(ctx, nil)
+		case !errors.Is(block.outcome, guard.ErrRetryable) || a.evictAfter() == 0:
+			return block.error()
+		}
+		waited += time.Since(sent)
+		if err := g.waitThenEvict(ctx, a.dialect, block.tok, waited); err != nil {
 			return err
 		}
 	}
 }
 
-// run ends the transaction, whatever becomes of fn.
-func (t *transaction) run(ctx context.Context, fn func(tx *sql.Tx) error) error {
-	defer t.close(ctx)
-	point.At(ctx, point.Admitted, t)
-	if err := fn(t.Tx); err != nil {
-		return t.abort(ctx, err, t.cut(err))
+// waitThenEvict ends the sessions of the older writers that tok waits for, once waited
+// has reached evictAfter. The timeout that ended the last attempt may have been the
+// session's own lock_timeout, which is shorter.
+func (g *Guard) waitThenEvict(ctx context.Context, d dialect, tok token.Token, waited time.Duration) error {
+	if waited >= d.evictAfter() {
+		inner, cancel := writectx.New(ctx)
+		err := d.evict(inner, g.DB, tok)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("stdsql: evict for %s: %w", tok, err)
+		}
 	}
-	point.At(ctx, point.Commit, t)
-	if err := t.commit(ctx); err != nil {
-		return err
+	// The sleep is short compared with any timeout. Without it a session whose
+	// lock_timeout is a millisecond would retry in a busy loop.
+	timer := time.NewTimer(5*time.Millisecond + rand.N(5*time.Millisecond))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("stdsql: %s: older writers have not finished: %w", action(tok), ctx.Err())
 	}
-	t.end = point.Applied
-	return nil
 }
+
+// admission is which tokens are admitted, by which dialect, and for what purpose.
+type admission struct {
+	dialect
+	toks    []token.Token
+	purpose purpose
+	minted  *int64 // if not nil, the one token is minted, and this is set to its number
+}
+
+// purpose is what an admission is for.
+type purpose int
+
+const (
+	writing       purpose = iota // a transaction of the Guard's own, after a claim if one is needed
+	joining                      // a transaction of the caller's
+	claiming                     // the mark alone, in a transaction of its own
+	claimingFirst                // like claiming, and then the same tokens are admitted for writing
+)
+
+func (p purpose) claims() bool { return p == claiming || p == claimingFirst }
+
+// blocked is the obstacle of an admission that can succeed later: after the token was
+// claimed, or after the older writers have finished.
+type blocked struct {
+	tok      token.Token
+	outcome  error // returned to the caller if nothing else can be done
+	err      error
+	txUsable bool // the transaction can continue
+}
+
+// error returns the error for a caller that does not wait.
+func (b *blocked) error() error {
+	return fmt.Errorf("%w: stdsql: %s: %w", b.outcome, action(b.tok), b.err)
+}
+
+// admit admits the tokens in tx. If one of them is blocked, those before it may be
+// admitted.
+func (g *Guard) admit(ctx context.Context, tx Tx, a admission) (*blocked, error) {
+	for _, tok := range a.toks {
+		var block *blocked
+		var err error
+		if a.minted != nil {
+			*a.minted, block, err = a.mint(ctx, tx, tok, a.purpose)
+		} else {
+			block, err = a.admit(ctx, tx, tok, a.purpose)
+		}
+		if block, err = g.report(ctx, a, block, err); block != nil || err != nil {
+			return block, g.wrongDialect(ctx, tx, err)
+		}
+	}
+	return nil, nil
+}
+
+// notSent returns the error of a write whose context had ended before it was sent.
+func notSent(err error) error { return fmt.Errorf("stdsql: nothing was sent: %w", err) }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/memtoken"
 )
@@ -29,7 +30,7 @@ func TestUpdateIsApplied(t *testing.T) {
 func TestUpdateIsRefused(t *testing.T) {
 	t.Parallel()
 	released := func(t *testing.T) (ctx context.Context) {
-		locker := token.Locker{Issuer: new(memtoken.Issuer)}
+		locker := lock.Locker{Issuer: new(memtoken.Issuer), DangerouslyWithoutClaim: true}
 		require.NoError(t, locker.Hold(t.Context(), account, func(held context.Context) error {
 			ctx = context.WithoutCancel(held)
 			return nil
@@ -54,16 +55,16 @@ func TestUpdateIsRefused(t *testing.T) {
 			{"a token whose lease was released", released(t), token.ErrReleased},
 			{"a token without a holder", holding(t, 34, ""), token.ErrInvalid},
 		} {
-			var told []error
+			var refused []error
 			g := db.guard()
-			g.Observer.Refused = func(_ context.Context, err error) { told = append(told, err) }
+			g.Hooks.Refused = func(_ context.Context, err error) { refused = append(refused, err) }
 			err := g.Update(c.ctx, account, func(*sql.Tx) error {
 				t.Error("fn must not run")
 				return nil
 			})
 			require.ErrorIs(t, err, c.want, c.name)
-			require.True(t, guard.Refusal(err), c.name)
-			require.Equal(t, []error{err}, told, c.name)
+			require.True(t, guard.IsRefusal(err), c.name)
+			require.Equal(t, []error{err}, refused, c.name)
 			var stale *guard.StaleError
 			if errors.As(err, &stale) {
 				require.Equal(t, guard.Mark{Number: 33, Holder: "a"}, stale.Mark, c.name)
@@ -98,7 +99,7 @@ func TestUpdateAll(t *testing.T) {
 		var missing *token.MissingError
 		require.ErrorAs(t, g.UpdateAll(t.Context(), []string{"b", "a/10", "a/1"}, add(ctx, 10)), &missing)
 		require.Equal(t, "a/1", missing.Resource, "in bytewise order")
-		require.EqualError(t, g.UpdateAll(ctx, nil, add(ctx, 10)), "stdsql: no resource was named")
+		require.EqualError(t, g.UpdateAll(ctx, nil, add(ctx, 10)), "stdsql: no resources")
 	})
 }
 
@@ -106,7 +107,7 @@ func TestWhatFnReturnsRollsBack(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, db *database) {
 		db.claim(t, tok(33, "a"))
-		db.SetMaxOpenConns(1) // a connection that was not given back, or not clean, would show
+		db.SetMaxOpenConns(1) // a connection that was not returned, or has changed settings, would be detected
 		ctx := holding(t, 33, "a")
 		broke := errors.New("insufficient funds")
 		spend := func(end func() error) func(tx *sql.Tx) error {

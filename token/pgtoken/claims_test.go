@@ -5,26 +5,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/pgtoken"
 )
 
-func mark(t *testing.T, db execer, schema string) token.Token {
+func mark(t *testing.T, db pgtest.Queryer, schema string) token.Token {
 	t.Helper()
 	tok := token.Token{Resource: resource}
-	row := db.QueryRow(t.Context(), "SELECT number, holder FROM "+in(schema, "marks")+" WHERE resource = $1", resource)
+	row := db.QueryRow(t.Context(), "SELECT number, holder FROM "+pgtest.In(schema, "marks")+" WHERE resource = $1", resource)
 	require.NoError(t, row.Scan(&tok.Number, &tok.Holder))
 	return tok
 }
 
-func admit(ctx context.Context, db interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}, schema string, tok token.Token) error {
-	return db.QueryRow(ctx, "SELECT "+in(schema, "admit")+"($1, $2, $3)::text", tok.Resource, tok.Number, tok.Holder).Scan(new(string))
+func admit(ctx context.Context, db pgtest.Queryer, schema string, tok token.Token) error {
+	return db.QueryRow(ctx, "SELECT "+pgtest.In(schema, "admit")+"($1, $2, $3)::text", tok.Resource, tok.Number, tok.Holder).Scan(new(string))
 }
 
 func TestGrantRaisesTheMark(t *testing.T) {
@@ -34,20 +32,20 @@ func TestGrantRaisesTheMark(t *testing.T) {
 	claimed := func(grant token.Grant, err error) token.Token {
 		t.Helper()
 		require.NoError(t, err)
-		require.True(t, grant.Claimed)
+		require.NotZero(t, grant.Claimed)
 		require.Equal(t, mark(t, pool, schema), grant.Token)
 		return grant.Token
 	}
 	a := claimed(iss.Acquire(t.Context(), resource, "a", long)) // the first mark
-	require.Equal(t, a, claimed(iss.Acquire(t.Context(), resource, "a", long)), "asked again, since the reply was lost")
+	require.Equal(t, a, claimed(iss.Acquire(t.Context(), resource, "a", long)), "the same number again, after a lost reply")
 
 	waiting := wait(t.Context(), iss, "b", long)
-	awaitLine(t, pool, schema, 1, notified)
+	awaitQueue(t, pool, schema, 1, notified)
 	require.NoError(t, iss.Release(t.Context(), a))
 	handed := <-waiting
-	b := claimed(handed.grant, handed.err)
+	b := claimed(handed.Grant, handed.Err)
 	require.NoError(t, iss.Release(t.Context(), b))
-	require.NoError(t, admit(t.Context(), pool, schema, b), "it is admitted for as long as nobody follows")
+	require.NoError(t, admit(t.Context(), pool, schema, b), "it is admitted until a successor is")
 
 	high := token.Token{Resource: resource, Number: b.Number + 360_000_000, Holder: "another issuer's"} // an hour
 	require.NoError(t, admit(t.Context(), pool, schema, high))
@@ -62,8 +60,8 @@ func TestForgedMarkIsLeftAlone(t *testing.T) {
 	require.NoError(t, admit(t.Context(), pool, schema, forged))
 	grant, err := iss.Acquire(t.Context(), resource, "a", long)
 	require.NoError(t, err)
-	require.False(t, grant.Claimed)
-	require.Less(t, grant.Token.Number, clock()+360_000_000, "a number above a forged one would be poison too")
+	require.Zero(t, grant.Claimed)
+	require.Less(t, grant.Token.Number, pgtest.Clock()+360_000_000, "a number above a forged one would be too far ahead as well")
 	require.Equal(t, forged, mark(t, pool, schema))
 }
 
@@ -72,31 +70,30 @@ func TestClaimDoesNotWaitForAZombie(t *testing.T) {
 	t.Parallel()
 	pool, schema := testenv.Postgres(t)
 	iss := &pgtoken.Issuer{DB: pool, Schema: schema, Claims: true}
-	a := acquire(t, iss, "a")
+	a := pgtest.Acquire(t, iss, "a")
 	zombie, err := pool.Begin(t.Context())
 	require.NoError(t, err)
 	defer zombie.Rollback(context.WithoutCancel(t.Context()))
 	require.NoError(t, admit(t.Context(), zombie, schema, a))
-	exec(t, pool, "UPDATE "+in(schema, "leases")+" SET expires_at = '-infinity'")
+	pgtest.Exec(t, pool, "UPDATE "+pgtest.In(schema, "leases")+" SET expires_at = '-infinity'")
 
-	grant, err := iss.Acquire(t.Context(), resource, "b", long) // with the zombie in
+	grant, err := iss.Acquire(t.Context(), resource, "b", long) // while the zombie's transaction is open
 	require.NoError(t, err)
-	require.False(t, grant.Claimed, "a Locker claims by itself then")
+	require.Zero(t, grant.Claimed, "the Locker's own claim must raise the mark")
 	require.Equal(t, a, mark(t, pool, schema))
 
 	t.Run("the naive claim waits, and keeps the lease locked for as long", func(t *testing.T) {
 		tx, err := pool.Begin(t.Context())
 		require.NoError(t, err)
 		defer tx.Rollback(context.WithoutCancel(t.Context()))
-		exec(t, tx, "SELECT FROM "+in(schema, "leases")+" WHERE resource = $1 FOR UPDATE", resource)
-		naive := make(chan error, 1)
+		pgtest.Exec(t, tx, "SELECT FROM "+pgtest.In(schema, "leases")+" WHERE resource = $1 FOR UPDATE", resource)
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { naive <- admit(ctx, tx, schema, grant.Token) }()
-		awaitWaiters(t, pool, schema, 1)
+		naive := pgtest.Later(t, func() error { return admit(ctx, tx, schema, grant.Token) })
+		pgtest.AwaitLockWaiters(t, pool, schema, 1)
 		busy, end := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer end()
 		require.ErrorIs(t, iss.Release(busy, grant.Token), context.DeadlineExceeded)
 		cancel()
-		require.Error(t, <-naive)
+		require.Error(t, naive())
 	})
 }

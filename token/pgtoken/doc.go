@@ -1,68 +1,72 @@
-// Package pgtoken grants tokens from PostgreSQL: a row per resource says who
-// has it, and the number is drawn while that row is locked.
+// Package pgtoken grants tokens from PostgreSQL. Each resource has a row with its holder.
+// A number is minted while that row is locked.
 //
 //	iss := &pgtoken.Issuer{DB: pool} // a *pgxpool.Pool
-//	locker := token.Locker{Issuer: iss, Name: "billing"}
+//	locker := lock.Locker{Issuer: iss, Name: "billing", Claim: fence.Admit}
 //
-// The functions that do the work come from package migrations, which must have
-// run before.
+// The functions that the package calls are created by package migrations, which must run
+// first.
 //
 // # What it promises
 //
-//   - One holder at a time, and numbers that rise with every grant of a
-//     resource, at or above the server's clock in units of 10 µs.
-//   - A number leaves in a transaction of its own that wrote a row and waited
-//     for the disk, whatever synchronous_commit says in the session: no crash
-//     of the server brings it back.
-//   - Each call is one statement in one packet, once the connection has prepared
-//     it: an acquisition and its release are two round trips, and however many
-//     renewals fall due together are one.
-//   - First come, first served. Who waits stands in a table, and nobody passes
-//     the line, not even in a moment in which the resource is free. A release
-//     hands the resource to the head of the line, under a new number, and
-//     notifies that one waiter; the others hear nothing and send nothing.
+//   - A resource has one holder at a time. Its numbers rise with every grant, and are at
+//     or above the server's clock in units of 10 µs.
+//   - A number is returned only after a transaction that wrote a row with it has been
+//     flushed to disk, whatever the session's synchronous_commit is. So a crash of the
+//     server cannot make it grant that number again.
+//   - Each call is one statement in one packet, once the connection has prepared it. An
+//     acquisition and its release take two round trips. All renewals that are due
+//     together take one.
+//   - Waiters are served in the order of arrival. They are rows of a table, and later
+//     callers cannot overtake them, even while the resource is free for a moment. A
+//     release hands the resource to the head of the queue, under a new number, and
+//     notifies only that waiter.
 //
 // # Waiting
 //
-//	Wait ──refused──▶ a row in the line ◀──head──  Release of the holder
-//	  ▲                                             │ new number, lease of a third of the ttl, commit
-//	  └───────────────── NOTIFY, to this process ◀──┘
+//	Wait ──refused──▶ a row in the queue ◀──head──  Release of the holder
+//	  ▲                                              │ new number, lease of a third of the ttl, commit
+//	  └───────────────── NOTIFY, to this process ◀───┘
 //
-// While somebody waits, an Issuer keeps one connection of its pool for the
-// notifications of all its waiters, and gives it up when nobody has waited for
-// a minute: see [Issuer.Close]. That session holds an advisory lock, by which
-// others see that it lives: a waiter whose process is gone is passed over. Where
-// only the connection is gone, the waiters ask again through the next one, and
-// keep their places. A holder that dies is followed when its ttl is over, by
-// the head of the line, whoever it is that looks first.
+// While there are waiters, an Issuer keeps one connection of its pool for the
+// notifications of all its waiters. It closes that connection after a minute without
+// waiters: see [Issuer.Close]. The connection's session holds an advisory lock, by which
+// other processes detect that it is alive; they skip the waiters of a process that is
+// not. If the connection breaks but the process is alive, its waiters poll again with the
+// next connection and keep their places. If a holder dies, the head of the queue is
+// granted the resource when the ttl has ended, whichever waiter polls first.
 //
-// A lease that was handed over counts from the last question of its waiter that
-// the server had answered, on the server's clock, never from when the
-// notification arrived: that may have been under way for long.
+// A lease that was handed over counts from the waiter's last poll that the server
+// answered, by the server's clock. It does not count from the receipt of the
+// notification, which may have been delayed.
 //
-// # What it does not
+// # What it does not do
 //
-// An asynchronous standby that is promoted has not seen the last grants: it may
-// give a held resource away. Its clock keeps the numbers rising; a guard
-// refuses what goes wrong all the same, and Raise heals. Leases end by the
-// server's clock: one that is set forward ends them early.
+// If an asynchronous standby is promoted, it may lack the last grants and grant a held
+// resource again. Its clock keeps the numbers rising. If a number is too low, a guard
+// refuses it, and [Issuer.Recover] raises the issuer. Leases end by the server's clock:
+// if it is set forward, they end early.
 //
-// A release that hands nothing over does not wait for the disk: a crash may undo
-// it, and the resource is free again when its ttl has passed.
+// A release that hands nothing over does not wait for the disk. If a crash undoes it, the
+// resource is free when its ttl has passed.
 //
 // # Claiming
 //
-// Where the guard's marks are in the same schema, as those of package sqlguard
-// are by default, [Issuer.Claims] raises the mark in the statement that grants.
-// It never waits for who is admitted still.
+// If the guard's marks are in the same schema, as those of package sqlguard are by
+// default, [Issuer.Claims] raises the mark in the statement that grants. It never waits
+// for an admitted writer's transaction. The Locker's Claim is still called;
+// [Issuer.Claims] describes which Claim then sends nothing.
 //
 // # Connections
 //
-// All modes of pgx do, the simple protocol among them; the mode that describes
-// before each query takes one more round trip. Behind PgBouncer before 1.21
-// pgx's default mode, which caches prepared statements, does not work: set
-// default_query_exec_mode to another one. Behind a pooler no session can be
-// notified. The Issuer sees that the server's process is not the one it was
-// told of when it connected; waiters then ask again and again, in the same line,
-// and each question is a sign of life: see [Issuer.Poll].
+// All modes of pgx work, including the simple protocol. The mode that describes before
+// each query takes one more round trip. Behind PgBouncer before 1.21, pgx's default mode,
+// which caches prepared statements, does not work: set default_query_exec_mode to another
+// mode.
+//
+// A client behind a pooler cannot receive notifications. The Issuer detects a pooler: the
+// process id of the session differs from the one reported when it connected. Its waiters
+// then poll, in the same queue, and each poll keeps their place: see [Issuer.Poll].
+//
+// For a lock that ends with its connection, see the module contrib/pgadvisory.
 package pgtoken

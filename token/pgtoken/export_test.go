@@ -1,16 +1,23 @@
 package pgtoken
 
-import "time"
+import (
+	"time"
 
-// UntilOfMessage is the end of a lease that was handed over, for a waiter whose
-// last question was sent at asked and answered at clock.
-func UntilOfMessage(payload string, asked time.Time, clock int64, received time.Time) time.Time {
-	m, err := parseMessage(payload, received)
+	"github.com/fencepost/fencepost/internal/pgcall"
+)
+
+// With these timeouts, no waiter of a test loses its place because the machine is busy.
+func init() { releaseTimeout, cancelDelay, minStallTimeout = time.Minute, time.Minute, 10*time.Minute }
+
+// UntilOfNotification returns the end of a lease that was handed over, for a waiter whose
+// last poll was sent at asked and answered at clock.
+func UntilOfNotification(payload string, asked time.Time, clock int64, received time.Time) time.Time {
+	n, err := parseNotification(payload, received)
 	if err != nil {
 		panic(err)
 	}
-	return m.grant(asked, microseconds(clock)).Until
+	return n.grant(&Issuer{}, asked, pgcall.Microseconds(clock)).Until
 }
 
-// Hurry has the connection of the notifications end when nobody has waited for d.
-func (i *Issuer) Hurry(d time.Duration) { i.line.silence = d }
+// SetIdleTimeout sets how long the connection for notifications is kept without a waiter.
+func (i *Issuer) SetIdleTimeout(d time.Duration) { i.queue.idleAfter = d }

@@ -10,96 +10,85 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// Issuer is a [token.Issuer] on PostgreSQL, and a [token.Waiter],
-// [token.BatchRenewer] and [token.Raiser]. It is as safe for concurrent use as
-// its DB; its fields must not change after first use, and it must not be copied.
+// Issuer is a [token.Issuer] on PostgreSQL, and a [token.QueueIssuer],
+// [token.BatchRenewer] and [token.Recoverer]. It is as safe for concurrent use as its DB.
+// Its fields must not change after first use. It must not be copied.
 //
-// Where ctx ends a call, the error is [context.Cause] and the connection is
-// lost; the call may still have taken effect on the server.
+// If ctx ends during a call, the call returns [context.Cause] and its connection is
+// closed. The call may still have taken effect on the server.
 type Issuer struct {
-	// DB is required. It is not closed by the Issuer.
+	// DB is required. The Issuer does not close it.
 	DB DB
-	// Schema is where the migrations put their functions; programs that share
-	// locks share it. It is quoted: any name will do. Empty means "fencepost".
+	// Schema is the schema with the functions of package migrations. Programs that share
+	// locks use the same schema. It is quoted, so any name is valid. Empty means
+	// "fencepost".
 	Schema string
-	// Claims raises the mark of each new token in the statement that grants it,
-	// for guards whose marks are in this schema too: that of package sqlguard.
-	// It costs a few per cent of an acquisition, where a claim of its own is a
-	// round trip and an fsync. While somebody else is admitted for the resource,
-	// a zombie in an open transaction say, it would have to wait: then Claimed is
-	// false in the grant, and a Locker claims by itself.
+	// Claims raises the mark of each new token in the statement that grants it, for
+	// guards of package sqlguard whose marks are in this schema. It makes an acquisition
+	// a few per cent slower, and saves the round trip and the fsync of a separate claim.
+	// If another transaction for the resource is in progress, such as that of a paused
+	// holder, raising the mark would have to wait: the grant then raises no mark.
+	//
+	// [github.com/fencepost/fencepost/lock.Locker.Claim] is called whether Claims is set
+	// or not. If it is the Admit of a sqlguard.Guard with the same pool as its DB and the
+	// same Schema, Admit finds the mark raised and sends nothing. A Table's Claim, a guard
+	// with another pool or schema, and a guard of another kind have marks of their own,
+	// and raise them as usual. False means that grants raise no marks.
 	Claims bool
-	// Poll, above zero, has waiters ask again this often, and sends no
-	// notifications, which take one connection of the pool while somebody waits.
-	// Zero is for those, but where none can arrive: behind a pooler, which the
-	// Issuer finds out by itself, on a DB that is a single connection, and after
-	// Close, waiters ask every 50 ms.
+	// Poll is the interval at which waiters poll. A value above zero turns notifications
+	// off; they take one connection of the pool while there are waiters. Zero means that
+	// waiters are notified if possible, and poll every 50 ms if not: behind a pooler
+	// (which the Issuer detects), if the pool's connections have an OnNotification of their
+	// own, if DB is a single connection, and after Close.
 	Poll time.Duration
 
-	look   sync.Once         // at the mode of DB
-	texts  map[string]string // the statements, in the schema
-	begins atomic.Bool       // BEGIN and COMMIT are sent too
-	line   line
+	prepare    sync.Once         // fills statements and reads DB's query mode
+	statements map[string]string // by their text without the schema
+	begins     atomic.Bool       // whether BEGIN and COMMIT must be sent too
+	queue      waitQueue
 }
 
 var (
 	_ token.Issuer       = (*Issuer)(nil)
-	_ token.Waiter       = (*Issuer)(nil)
+	_ token.QueueIssuer  = (*Issuer)(nil)
 	_ token.BatchRenewer = (*Issuer)(nil)
-	_ token.Raiser       = (*Issuer)(nil)
+	_ token.Recoverer    = (*Issuer)(nil)
 )
 
-// Acquire implements [token.Issuer]. Of ttl only whole microseconds count, and
-// at least one is needed. Asked again by the holder who has the resource it
-// returns the same number, or a greater one after a Raise. It is refused while
-// others wait, even where the resource is free.
+// Acquire implements [token.Issuer]. The ttl is rounded down to whole microseconds; less
+// than one is an error. If holder has the resource already, Acquire returns the same
+// number, or a greater one after a Recover. While there are waiters, it returns a
+// [*token.HeldError], even if the resource is free.
 func (i *Issuer) Acquire(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
-	if err := checkAll(resource, holder, ttl); err != nil {
+	if err := checkToken(resource, holder, ttl); err != nil {
 		return token.Grant{}, err
 	}
 	sent := time.Now()
-	a, err := i.ask(ctx, askSQL, resource, holder, ttl.Microseconds(), i.Claims)
+	r, err := i.request(ctx, acquireSQL, resource, holder, ttl.Microseconds(), i.Claims)
 	switch {
 	case err != nil:
 		return token.Grant{}, fmt.Errorf("pgtoken: acquire %s: %w", resource, err)
-	case !a.granted():
-		return token.Grant{}, a.held(resource)
+	case !r.granted():
+		return token.Grant{}, r.held(resource)
 	}
-	return a.grant(resource, holder, sent, ttl), nil
+	return r.grant(i, resource, holder, sent, ttl), nil
 }
 
-func (i *Issuer) ask(ctx context.Context, sql string, args ...any) (reply, error) {
+// request runs a statement that acquires, and parses its reply.
+func (i *Issuer) request(ctx context.Context, sql string, args ...any) (reply, error) {
 	var text string
-	if err := i.single(ctx, sql, args, &text); err != nil {
+	if err := i.run(ctx, sql, args, &text); err != nil {
 		return reply{}, err
 	}
 	return parseReply(text)
 }
 
-// Renew implements [token.Issuer]. Of ttl only whole microseconds count, and
-// at least one is needed.
-func (i *Issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) (time.Time, error) {
-	if err := check(ttl); err != nil {
-		return time.Time{}, err
-	}
-	var renewed bool
-	var waited microseconds
-	sent := time.Now()
-	err := i.single(ctx, renewSQL, []any{tok.Resource, tok.Holder, ttl.Microseconds()}, &renewed, &waited)
-	if err == nil && !renewed {
-		err = token.ErrLost
-	}
-	if err != nil {
-		return time.Time{}, fmt.Errorf("pgtoken: renew %s: %w", tok, err)
-	}
-	return until(sent, waited, ttl), nil
-}
-
-// Release implements [token.Issuer]. Where others wait, the resource passes to
-// the one who has waited longest, in the same step.
+// Release implements [token.Issuer]. If there are waiters, the same statement hands the
+// resource to the first of them. Release returns [token.ErrLost] if the token's holder
+// does not have the resource.
 func (i *Issuer) Release(ctx context.Context, tok token.Token) error {
 	var released bool
-	err := i.single(ctx, releaseSQL, []any{tok.Resource, tok.Holder}, &released)
+	err := i.run(ctx, releaseSQL, []any{tok.Resource, tok.Holder}, &released)
 	if err == nil && !released {
 		err = token.ErrLost
 	}
@@ -109,14 +98,48 @@ func (i *Issuer) Release(ctx context.Context, tok token.Token) error {
 	return nil
 }
 
-func checkAll(resource, holder string, ttl time.Duration) error {
-	if err := (token.Token{Resource: resource, Number: 1, Holder: holder}).Check(); err != nil {
+// Recover implements [token.Recoverer]. It durably raises the row of this resource only.
+// It does not change the sequence: setting it to a value that was read before would
+// repeat the numbers minted in the meantime. It returns [token.ErrLost] if the row's
+// number is number or greater, and [token.ErrTooFarAhead] if number is more than
+// [token.MaxAhead] above the server's clock.
+func (i *Issuer) Recover(ctx context.Context, resource string, number int64) error {
+	if err := (token.Token{Resource: resource, Number: number, Holder: "-"}).Validate(); err != nil {
 		return err
 	}
-	return check(ttl)
+	var result string
+	err := i.run(ctx, recoverSQL, []any{resource, number}, &result)
+	switch {
+	case err != nil:
+	case result == "remembered":
+		err = token.ErrLost
+	case result == "too_far_ahead":
+		err = token.ErrTooFarAhead
+	}
+	if err != nil {
+		return fmt.Errorf("pgtoken: recover %s to %d: %w", resource, number, err)
+	}
+	return nil
 }
 
-func check(ttl time.Duration) error {
+// Close closes the connection for notifications, which otherwise closes after a minute
+// without waiters. That connection no longer belongs to the pool: if every connection
+// must be closed when Pool.Close returns, call this Close first. Waiters continue to
+// wait, and poll. Close returns nil.
+func (i *Issuer) Close() error {
+	i.queue.stopListening()
+	i.queue.group.Wait()
+	return nil
+}
+
+func checkToken(resource, holder string, ttl time.Duration) error {
+	if err := (token.Token{Resource: resource, Number: 1, Holder: holder}).Validate(); err != nil {
+		return err
+	}
+	return checkTTL(ttl)
+}
+
+func checkTTL(ttl time.Duration) error {
 	if ttl < time.Microsecond {
 		return fmt.Errorf("pgtoken: ttl %s is less than 1µs", ttl)
 	}

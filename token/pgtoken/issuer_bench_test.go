@@ -7,17 +7,17 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/ratio"
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/benchratio"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/token/pgtoken"
 )
 
-// The baseline is two updates of one row. Where FENCEPOST_TEST_POSTGRES_URL names
-// a server that waits for its disk, it has two fsyncs, and an acquisition with
-// its release has one; elsewhere this is the work and the round trips.
+// The baseline is two updates of one row. If FENCEPOST_TEST_POSTGRES_URL names a server
+// that waits for its disk, the baseline takes two fsyncs, and an acquisition with its
+// release one. On other servers, this compares the work and the round trips.
 func BenchmarkAcquireRelease(b *testing.B) { benchmark(b, false) }
 
-// With the mark raised in the same statement.
+// The mark is raised in the same statement.
 func BenchmarkAcquireReleaseClaimed(b *testing.B) { benchmark(b, true) }
 
 func benchmark(b *testing.B, claims bool) {
@@ -30,7 +30,7 @@ func benchmark(b *testing.B, claims bool) {
 		return err
 	}
 	iss := &pgtoken.Issuer{DB: pool, Schema: schema, Claims: claims}
-	ratio.Report(b,
+	benchratio.Report(b,
 		func() error {
 			if err := update(); err != nil {
 				return err

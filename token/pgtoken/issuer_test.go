@@ -8,38 +8,69 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/pgtoken"
+	"github.com/fencepost/fencepost/token/tokentest"
 )
+
+// contract tests the contract on one schema: each rule has resources of its own.
+func contract(t *testing.T, mode pgx.QueryExecMode, set func(iss *pgtoken.Issuer)) {
+	t.Parallel()
+	_, schema := testenv.Postgres(t)
+	pool := pgtest.Connect(t, func(config *pgxpool.Config) {
+		config.MaxConns, config.ConnConfig.DefaultQueryExecMode = 32, mode
+	})
+	tokentest.TestIssuer(t, func(t *testing.T) token.Issuer {
+		iss := closed(t, &pgtoken.Issuer{DB: pool, Schema: schema})
+		set(iss)
+		return iss
+	})
+}
+
+func TestIssuer(t *testing.T) { contract(t, pgx.QueryExecModeCacheStatement, func(*pgtoken.Issuer) {}) }
+
+func TestIssuerBySimpleProtocol(t *testing.T) {
+	contract(t, pgx.QueryExecModeSimpleProtocol, func(*pgtoken.Issuer) {})
+}
+
+func TestIssuerThatClaims(t *testing.T) {
+	contract(t, pgx.QueryExecModeCacheStatement, func(iss *pgtoken.Issuer) { iss.Claims = true })
+}
+
+func TestIssuerThatPolls(t *testing.T) {
+	contract(t, pgx.QueryExecModeCacheStatement, func(iss *pgtoken.Issuer) { iss.Poll = 10 * time.Millisecond })
+}
 
 func TestErrorsLeaveThePoolUsable(t *testing.T) {
 	t.Parallel()
 	pool, schema := testenv.Postgres(t)
-	single := connect(t, one)
+	single := pgtest.Connect(t, pgtest.One)
 	iss := &pgtoken.Issuer{DB: single, Schema: schema}
-	cycle(t, iss, "a")
-	process := func() int { return query[int](t, single, "SELECT pg_backend_pid()") }
+	pgtest.Cycle(t, iss, "a")
+	process := func() int { return pgtest.Query[int](t, single, "SELECT pg_backend_pid()") }
 	before := process()
 
 	t.Run("after numbers are exhausted", func(t *testing.T) {
-		full := "UPDATE " + in(schema, "leases") + " SET number = $1"
-		exec(t, pool, full, token.MaxNumber)
+		full := "UPDATE " + pgtest.In(schema, "leases") + " SET number = $1"
+		pgtest.Exec(t, pool, full, token.MaxNumber)
 		for range 3 {
 			_, err := iss.Acquire(t.Context(), resource, "b", long)
 			require.ErrorIs(t, err, token.ErrExhausted)
 			require.ErrorContains(t, err, "pgtoken: acquire account/42")
 		}
 		require.Equal(t, before, process(), "the connection is the same")
-		exec(t, pool, full, 1)
-		cycle(t, iss, "c")
+		pgtest.Exec(t, pool, full, 1)
+		pgtest.Cycle(t, iss, "c")
 	})
 	t.Run("after a refusal and a loss", func(t *testing.T) {
-		tok := acquire(t, iss, "d")
+		tok := pgtest.Acquire(t, iss, "d")
 		_, err := iss.Acquire(t.Context(), resource, "e", long)
 		require.ErrorIs(t, err, token.ErrHeld)
 		require.NoError(t, iss.Release(t.Context(), tok))
@@ -48,21 +79,20 @@ func TestErrorsLeaveThePoolUsable(t *testing.T) {
 	})
 	t.Run("after a context that ended", func(t *testing.T) {
 		unlock := lockLease(t, pool, schema)
-		defer unlock()
 		cause := errors.New("the caller has gone")
 		ctx, cancel := context.WithCancelCause(t.Context())
-		failed := make(chan error, 1)
-		go func() {
+		failed := pgtest.Later(t, func() error {
 			_, err := iss.Acquire(ctx, resource, "f", long)
-			failed <- err
-		}()
-		awaitWaiters(t, pool, schema, 1)
+			return err
+		})
+		pgtest.AwaitLockWaiters(t, pool, schema, 1)
 		cancel(cause)
-		require.ErrorIs(t, <-failed, cause)
+		require.ErrorIs(t, failed(), cause)
 		unlock()
 		require.ErrorIs(t, iss.Release(ctx, token.Token{Resource: resource, Number: 1, Holder: "f"}), cause)
-		// The server may grant f what it asked for, or see that it has gone.
-		require.NoError(t, iss.Release(t.Context(), acquire(t, iss, "f")))
+		// The server may have granted f's request, or may have detected that its client
+		// has gone.
+		require.NoError(t, iss.Release(t.Context(), pgtest.Acquire(t, iss, "f")))
 	})
 }
 
@@ -73,11 +103,11 @@ func TestSchemaOfAnyName(t *testing.T) {
 	db := stdlib.OpenDBFromPool(pool)
 	defer db.Close()
 	schema := `F"; DROP TABLE 'x' --{schema}$1 ` + time.Now().Format(time.RFC3339Nano)
-	defer exec(t, pool, "DROP SCHEMA "+pgx.Identifier{schema}.Sanitize()+" CASCADE")
+	defer pgtest.Exec(t, pool, "DROP SCHEMA "+pgx.Identifier{schema}.Sanitize()+" CASCADE")
 	require.NoError(t, migrations.Set{Schema: schema}.Up(t.Context(), db))
 	iss := &pgtoken.Issuer{DB: pool, Schema: schema}
-	first := cycle(t, iss, "a")
-	require.Greater(t, cycle(t, iss, "b").Number, first.Number)
+	first := pgtest.Cycle(t, iss, "a")
+	require.Greater(t, pgtest.Cycle(t, iss, "b").Number, first.Number)
 }
 
 func TestWhatCannotWorkIsRefused(t *testing.T) {
@@ -87,7 +117,7 @@ func TestWhatCannotWorkIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "pgtoken: acquire account/42: Issuer has no DB")
 
 	iss := &pgtoken.Issuer{DB: pool, Schema: schema}
-	tok := acquire(t, iss, "a")
+	tok := pgtest.Acquire(t, iss, "a")
 	for _, ttl := range []time.Duration{0, -time.Second, 999} {
 		_, err = iss.Acquire(t.Context(), resource, "a", ttl)
 		require.ErrorContains(t, err, "pgtoken: ttl")
@@ -105,7 +135,7 @@ func TestWhatCannotWorkIsRefused(t *testing.T) {
 	require.Equal(t, "3F000", server.Code, "the migrations have not run")
 }
 
-func TestHeldErrorTellsHolderAndTime(t *testing.T) {
+func TestHeldErrorHasHolderAndTime(t *testing.T) {
 	t.Parallel()
 	pool, schema := testenv.Postgres(t)
 	iss := &pgtoken.Issuer{DB: pool, Schema: schema}

@@ -1,1 +1,1 @@
-SELECT {schema}.leave($1, $2)
+SELECT {schema}.leave_queue($1, $2)

@@ -6,20 +6,24 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fencepost/fencepost/internal/marks"
+	"github.com/fencepost/fencepost/internal/pgcall"
 	"github.com/fencepost/fencepost/token"
 )
 
-// reply is what the server says to a question: one line of text, which package
-// migrations describes where it makes the function ask.
+// reply is the server's reply to an Acquire or a poll: one line of text. Its format is
+// documented in package migrations, where the function is created.
 type reply struct {
-	number  int64 // 0 where refused
+	number  int64 // 0 if refused
 	claimed bool
-	clock   microseconds // the server's, when it decided
-	waited  microseconds
+	clock   pgcall.Microseconds // the server's time of the decision
+	waited  pgcall.Microseconds
 
-	holder    string // who has it, where refused
-	remaining microseconds
-	ticket    int64 // of who stands in line
+	holder    string // the holder of the lease, if refused
+	remaining pgcall.Microseconds
+	ticket    int64 // the waiter's place in the queue
 }
 
 func parseReply(text string) (reply, error) {
@@ -28,30 +32,82 @@ func parseReply(text string) (reply, error) {
 	for i := range min(len(words), len(numbers)) {
 		n, err := strconv.ParseInt(words[i], 10, 64)
 		if err != nil {
-			return reply{}, fmt.Errorf("the server's answer is %q: %w", text, err)
+			return reply{}, fmt.Errorf("unexpected reply %q: %w", text, err)
 		}
 		numbers[i] = n
 	}
-	a := reply{number: numbers[0], clock: microseconds(numbers[2])}
+	r := reply{number: numbers[0], clock: pgcall.Microseconds(numbers[2])}
 	switch {
-	case a.number > 0 && len(words) <= 4:
-		a.claimed, a.waited = numbers[1] > 0, microseconds(numbers[3])
-	case a.number == 0 && len(words) == 5:
-		a.remaining, a.ticket, a.holder = microseconds(numbers[1]), numbers[3], words[4]
+	case r.number > 0 && len(words) <= 4:
+		r.claimed, r.waited = numbers[1] > 0, pgcall.Microseconds(numbers[3])
+	case r.number == 0 && len(words) == 5:
+		r.remaining, r.ticket, r.holder = pgcall.Microseconds(numbers[1]), numbers[3], words[4]
 	default:
-		return reply{}, fmt.Errorf("the server's answer is %q", text)
+		return reply{}, fmt.Errorf("unexpected reply %q", text)
 	}
-	return a, nil
+	return r, nil
 }
 
-func (a reply) granted() bool { return a.number > 0 }
+func (r reply) granted() bool { return r.number > 0 }
 
-// grant is what was asked for at sent.
-func (a reply) grant(resource, holder string, sent time.Time, ttl time.Duration) token.Grant {
-	tok := token.Token{Resource: resource, Number: a.number, Holder: holder}
-	return token.Grant{Token: tok, Until: until(sent, a.waited, ttl), Claimed: a.claimed}
+// grant returns the grant of a lease that was requested at sent.
+func (r reply) grant(i *Issuer, resource, holder string, sent time.Time, ttl time.Duration) token.Grant {
+	tok := token.Token{Resource: resource, Number: r.number, Holder: holder}
+	return token.Grant{Token: tok, Until: until(sent, r.waited, ttl), Claimed: i.raised(r)}
 }
 
-func (a reply) held(resource string) *token.HeldError {
-	return &token.HeldError{Resource: resource, Holder: a.holder, Remaining: a.remaining.duration()}
+// raised identifies the marks that the grant raised. It returns the zero ID if there are
+// none, or if DB is not a pool: a guard compares only pools.
+func (i *Issuer) raised(r reply) marks.ID {
+	pool, _ := i.DB.(*pgxpool.Pool)
+	if !r.claimed || pool == nil {
+		return marks.ID{}
+	}
+	return marks.ID{DB: pool, Schema: pgcall.Schema(i.Schema)}
+}
+
+func (r reply) held(resource string) *token.HeldError {
+	return &token.HeldError{Resource: resource, Holder: r.holder, Remaining: r.remaining.Duration()}
+}
+
+// notification is the message to a waiter that the resource was handed to it. It may have
+// been delayed.
+type notification struct {
+	waiterKey
+	reply    reply
+	ttl      pgcall.Microseconds // of the lease that was handed over
+	received time.Time
+}
+
+// waiterKey identifies a waiter.
+type waiterKey struct{ resource, holder string }
+
+func parseNotification(payload string, received time.Time) (notification, error) {
+	lines := strings.Split(payload, "\n")
+	if len(lines) != 4 {
+		return notification{}, fmt.Errorf("pgtoken: unexpected notification %q", payload)
+	}
+	r, err := parseReply(lines[0])
+	if err != nil {
+		return notification{}, err
+	}
+	n := notification{waiterKey: waiterKey{lines[2], lines[3]}, reply: r, received: received}
+	if _, err := fmt.Sscan(lines[1], &n.ttl); err != nil {
+		return notification{}, fmt.Errorf("pgtoken: unexpected notification %q: %w", payload, err)
+	}
+	return n, nil
+}
+
+// grant returns the grant that n announces. The lease counts from the waiter's last
+// answered poll, which was sent at asked and answered at clock on the server's clock: n's
+// own server time shows how much later the resource was handed over. If the lease counted
+// from the receipt, a delayed notification would make an expired lease look alive. The
+// time of receipt is an upper bound, in case the server's clock was set.
+func (n notification) grant(i *Issuer, asked time.Time, clock pgcall.Microseconds) token.Grant {
+	since := asked.Add((n.reply.clock - clock).Duration())
+	if n.received.Before(since) {
+		since = n.received
+	}
+	tok := token.Token{Resource: n.resource, Number: n.reply.number, Holder: n.holder}
+	return token.Grant{Token: tok, Until: since.Add(n.ttl.Duration()), Claimed: i.raised(n.reply)}
 }

@@ -11,33 +11,39 @@ import (
 
 const (
 	defaultPoll = 50 * time.Millisecond
-	// leastLook and mostLook bound how often a waiter that is notified asks again
-	// all the same.
-	leastLook, mostLook = 250 * time.Millisecond, 5 * time.Second
-	// farewell bounds the leaving of the line: the ttl ends the rest.
-	farewell = time.Second
-	// grace is how long the answer to a question is waited for when nobody wants
-	// it any more.
-	grace = farewell / 2
+	// minRecheck and maxRecheck bound the interval at which a waiter polls although it
+	// receives notifications.
+	minRecheck, maxRecheck = 250 * time.Millisecond, 5 * time.Second
 )
 
-// Wait implements [token.Waiter]. Waiters stand in a table of the database, and
-// a release hands the resource to the first of them and notifies it alone,
-// through one connection that all waiters of the Issuer share: see Poll.
-// The first third of the ttl, and 250 ms at least where the ttl is not shorter,
-// is the waiter's to renew in.
+// The tests set longer ones: on a busy machine, a late waiter would lose its place.
+var (
+	// releaseTimeout bounds the time to leave the queue and to close a connection. If it
+	// passes, the ttl ends what remains.
+	releaseTimeout = time.Second
+	// cancelDelay is how long a poll continues after its context has ended.
+	cancelDelay = time.Second / 2
+	// minStallTimeout is the least time for which a waiter that polls keeps its place
+	// without a poll.
+	minStallTimeout = time.Second
+)
+
+// Wait implements [token.QueueIssuer]. Waiters are rows of a table. A release hands the
+// resource to the first of them and notifies only that waiter, through a connection that
+// all waiters of the Issuer share: see Poll. The first lease lasts a third of the ttl, at
+// least 250 ms and at most the ttl. The caller must renew it within that time.
 func (i *Issuer) Wait(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
-	if err := checkAll(resource, holder, ttl); err != nil {
+	if err := checkToken(resource, holder, ttl); err != nil {
 		return token.Grant{}, err
 	}
-	w := &waiter{issuer: i, place: place{resource, holder}, ttl: ttl, woken: make(chan message, 1)}
-	i.line.enter(w)
+	w := &waiter{issuer: i, waiterKey: waiterKey{resource, holder}, ttl: ttl, notified: make(chan notification, 1)}
+	i.queue.enter(w)
 	grant, err := w.wait(ctx)
-	i.line.exit(w, err != nil)
+	i.queue.exit(w, err != nil)
 	if err == nil {
 		return grant, nil
 	}
-	i.leave(ctx, w.place)
+	i.leave(ctx, w.waiterKey)
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
@@ -47,80 +53,83 @@ func (i *Issuer) Wait(ctx context.Context, resource, holder string, ttl time.Dur
 	return token.Grant{}, fmt.Errorf("pgtoken: wait for %s: %w", resource, err)
 }
 
-// leave also passes on what was handed to p in this very moment.
-func (i *Issuer) leave(ctx context.Context, p place) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+// leave removes a waiter from the queue. If the resource was handed to it at the same
+// moment, leave hands it to the next waiter.
+func (i *Issuer) leave(ctx context.Context, key waiterKey) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	var had bool
-	_ = i.single(ctx, leaveSQL, []any{p.resource, p.holder}, &had)
+	_ = i.run(ctx, leaveSQL, []any{key.resource, key.holder}, &had)
 }
 
-// waiter is one Wait.
+// waiter is one call of Wait.
 type waiter struct {
 	issuer *Issuer
-	place
-	ttl   time.Duration
-	woken chan message
+	waiterKey
+	ttl      time.Duration
+	notified chan notification
 
-	asked time.Time // when the question was sent to which last is the reply
+	asked time.Time // when the poll was sent whose reply is last
 	last  reply
 }
 
 func (w *waiter) wait(ctx context.Context) (token.Grant, error) {
 	for {
-		now := w.issuer.line.now()
+		now := w.issuer.queue.current()
 		sent := time.Now()
-		a, err := w.ask(ctx, now)
+		r, err := w.poll(ctx, now)
 		if err == nil {
-			err = context.Cause(ctx) // what it was granted all the same, leave passes on
+			err = context.Cause(ctx) // if the poll was granted, leave hands the resource to the next waiter
 		}
 		if err != nil {
 			return token.Grant{}, err
 		}
-		if a.granted() {
-			return a.grant(w.resource, w.holder, sent, w.ttl), nil
+		if r.granted() {
+			return r.grant(w.issuer, w.resource, w.holder, sent, w.ttl), nil
 		}
-		w.asked, w.last = sent, a
-		if now.mode == unasked {
-			if now = w.issuer.line.open(w.issuer); now.mode == listening {
-				continue // to say so
+		w.asked, w.last = sent, r
+		if now.mode == idle {
+			if now = w.issuer.queue.startListening(w.issuer); now.mode == listening {
+				continue // send the channel to the server
 			}
 		}
-		if grant, ok, err := w.sleep(ctx, now); ok || err != nil {
+		if grant, ok, err := w.await(ctx, now); ok || err != nil {
 			return grant, err
 		}
 	}
 }
 
-// ask stands in line from the first refusal on. It outlives ctx a little, since
-// a question that is cut off may be heard by the server all the same: 1. it is cut
-// off; 2. on another connection, its waiter leaves the line; 3. it is granted, to
-// nobody.
-func (w *waiter) ask(ctx context.Context, now state) (reply, error) {
+// poll sends one request for the resource. The first refusal puts the waiter into the
+// queue. poll continues for cancelDelay after ctx has ended, to prevent the following:
+//
+//  1. ctx ends, and the client abandons the statement.
+//  2. On another connection, the waiter leaves the queue.
+//  3. The server runs the statement, and grants the resource to a waiter that has
+//     returned.
+func (w *waiter) poll(ctx context.Context, now state) (reply, error) {
 	if err := context.Cause(ctx); err != nil {
 		return reply{}, err
 	}
 	lasting, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() {
-		time.AfterFunc(grace, func() { cancel(context.Cause(ctx)) })
+		time.AfterFunc(cancelDelay, func() { cancel(context.Cause(ctx)) })
 	})()
-	return w.issuer.ask(lasting, waitSQL, w.resource, w.holder, w.ttl.Microseconds(), w.issuer.Claims,
-		now.inbox, w.last.ticket, w.issuer.patience().Microseconds())
+	return w.issuer.request(lasting, waitSQL, w.resource, w.holder, w.ttl.Microseconds(), w.issuer.Claims,
+		now.channel, w.last.ticket, w.issuer.stallTimeout().Microseconds())
 }
 
-// sleep ends with a grant, or when it is time to ask again: the lease of the
-// holder may have ended, or the notifications come another way. That it was told
-// to ask sooner does no harm.
-func (w *waiter) sleep(ctx context.Context, now state) (token.Grant, bool, error) {
-	timer := time.NewTimer(w.pause(now))
+// await returns a grant, or no grant when it is time to poll again: the lease of the
+// holder may have ended, or the state has changed. An extra poll does no harm.
+func (w *waiter) await(ctx context.Context, now state) (token.Grant, bool, error) {
+	timer := time.NewTimer(w.pollDelay(now))
 	defer timer.Stop()
 	select {
-	case m := <-w.woken:
-		// What happened before the last reply, that reply knew. And one that
-		// has come too late to be renewed is asked for again: it may still be ours.
-		grant := m.grant(w.asked, w.last.clock)
-		return grant, m.reply.clock >= w.last.clock && time.Until(grant.Until) > m.accept.duration()/2, nil
+	case n := <-w.notified:
+		// A notification that is older than the last reply is obsolete. If it arrived too
+		// late for a renewal, poll: the lease may still be this waiter's.
+		grant := n.grant(w.issuer, w.asked, w.last.clock)
+		return grant, n.reply.clock >= w.last.clock && time.Until(grant.Until) > n.ttl.Duration()/2, nil
 	case <-ctx.Done():
 		return token.Grant{}, false, context.Cause(ctx)
 	case <-now.changed:
@@ -129,23 +138,24 @@ func (w *waiter) sleep(ctx context.Context, now state) (token.Grant, bool, error
 	return token.Grant{}, false, nil
 }
 
-// pause is until the holder's lease ends, of whose end nobody tells. It may end
-// sooner than was said: a holder makes it shorter, or it passes to one who dies.
-func (w *waiter) pause(now state) time.Duration {
-	most := w.issuer.poll()
+// pollDelay returns the time until the holder's lease ends, since no notification reports
+// an expiry. The delay is bounded, since the lease may end before the time in the last
+// reply: if the holder shortens it, or if the resource is handed to a waiter that dies.
+func (w *waiter) pollDelay(now state) time.Duration {
+	most := w.issuer.pollInterval()
 	if now.mode == listening {
-		most = min(max(w.ttl/3, leastLook), mostLook)
+		most = min(max(w.ttl/3, minRecheck), maxRecheck)
 	}
-	pause := min(w.last.remaining.duration()+time.Millisecond, most)
-	return pause + rand.N(pause/8+time.Millisecond)
+	delay := min(w.last.remaining.Duration()+time.Millisecond, most)
+	return delay + rand.N(delay/8+time.Millisecond)
 }
 
-func (i *Issuer) poll() time.Duration {
+func (i *Issuer) pollInterval() time.Duration {
 	if i.Poll > 0 {
 		return i.Poll
 	}
 	return defaultPoll
 }
 
-// patience is how long a waiter that polls keeps its place without a question.
-func (i *Issuer) patience() time.Duration { return max(5*i.poll(), time.Second) }
+// stallTimeout is how long a waiter that polls keeps its place without a poll.
+func (i *Issuer) stallTimeout() time.Duration { return max(5*i.pollInterval(), minStallTimeout) }

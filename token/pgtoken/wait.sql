@@ -1,1 +1,1 @@
-SELECT {schema}.ask($1, $2, $3::bigint * interval '1 microsecond', $4, $5, $6, $7::bigint * interval '1 microsecond')
+SELECT {schema}.try_acquire($1, $2, $3::bigint * interval '1 microsecond', $4, $5, $6, $7::bigint * interval '1 microsecond')

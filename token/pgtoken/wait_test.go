@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,31 +13,28 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/pgtoken"
 )
 
-// listeners are the sessions of that name that hold the lock of an inbox.
+// listeners returns the sessions with that application name that hold a channel's lock.
 func listeners(t *testing.T, pool *pgxpool.Pool, name string) []int {
 	t.Helper()
 	rows, err := pool.Query(t.Context(), "SELECT a.pid FROM pg_stat_activity a JOIN pg_locks l USING (pid)"+
 		" WHERE a.application_name = $1 AND l.locktype = 'advisory' AND l.mode = 'ExclusiveLock'", name)
 	require.NoError(t, err)
-	var pids []int
-	for rows.Next() {
-		var pid int
-		require.NoError(t, rows.Scan(&pid))
-		pids = append(pids, pid)
-	}
-	require.NoError(t, rows.Err())
+	pids, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	require.NoError(t, err)
 	return pids
 }
 
-// named is an Issuer with a pool of its own, whose sessions have the name.
+// named returns an Issuer with a pool of its own, whose sessions have the application
+// name.
 func named(t *testing.T, schema, name string) *pgtoken.Issuer {
 	t.Helper()
-	pool := connect(t, func(config *pgxpool.Config) { config.ConnConfig.RuntimeParams["application_name"] = name })
+	pool := pgtest.Connect(t, func(config *pgxpool.Config) { config.ConnConfig.RuntimeParams["application_name"] = name })
 	return closed(t, &pgtoken.Issuer{DB: pool, Schema: schema})
 }
 
@@ -43,42 +42,42 @@ func TestWaitForWhatIsFreeNeedsNoConnectionOfItsOwn(t *testing.T) {
 	t.Parallel()
 	pool, schema := testenv.Postgres(t)
 	iss := named(t, schema, schema)
-	tok := given(t, wait(t.Context(), iss, "a", long))
+	tok := pgtest.Granted(t, wait(t.Context(), iss, "a", long))
 	require.Empty(t, listeners(t, pool, schema))
 	waiting := wait(t.Context(), iss, "b", long)
-	awaitLine(t, pool, schema, 1, notified)
+	awaitQueue(t, pool, schema, 1, notified)
 	require.Len(t, listeners(t, pool, schema), 1)
 	require.NoError(t, iss.Release(t.Context(), tok))
-	require.Greater(t, given(t, waiting).Number, tok.Number)
+	require.Greater(t, pgtest.Granted(t, waiting).Number, tok.Number)
 }
 
-func TestWaitSaysWhyItEnded(t *testing.T) {
+func TestWaitReturnsTheCause(t *testing.T) {
 	t.Parallel()
 	pool, schema := testenv.Postgres(t)
 	iss := closed(t, &pgtoken.Issuer{DB: pool, Schema: schema})
-	acquire(t, iss, "a")
+	pgtest.Acquire(t, iss, "a")
 	cause := errors.New("the caller has gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	waiting := wait(ctx, iss, "b", long)
-	awaitLine(t, pool, schema, 1, notified)
+	awaitQueue(t, pool, schema, 1, notified)
 	cancel(cause)
-	err := (<-waiting).err
+	err := (<-waiting).Err
 	require.ErrorIs(t, err, cause)
 	require.ErrorContains(t, err, "pgtoken: wait for account/42: ")
 	var held *token.HeldError
 	require.ErrorAs(t, err, &held)
 	require.Equal(t, "a", held.Holder)
-	awaitLine(t, pool, schema, 0, "true")
+	awaitQueue(t, pool, schema, 0, "true")
 }
 
 // hazard R13
-func TestMessageThatWasLongUnderWay(t *testing.T) {
+func TestLateNotification(t *testing.T) {
 	t.Parallel()
-	const ttl = 300 * time.Millisecond // and 250 ms where it is handed over
+	const ttl = 300 * time.Millisecond // the first lease after a hand-off lasts 250 ms
 	pool, schema := testenv.Postgres(t)
 	iss := closed(t, &pgtoken.Issuer{DB: pool, Schema: schema})
-	tok := acquire(t, iss, "a")
-	// A waiter's session, which nobody reads for a while.
+	tok := pgtest.Acquire(t, iss, "a")
+	// The session of a waiter from which nothing is read for a while.
 	conn, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
 	require.NoError(t, err)
 	defer conn.Close(t.Context())
@@ -86,22 +85,20 @@ func TestMessageThatWasLongUnderWay(t *testing.T) {
 	require.NoError(t, err)
 	asked := time.Now()
 	var answered int64
-	answer := "SELECT split_part(" + in(schema, "ask") + "($1, 'b', $2::bigint * interval '1 microsecond', false, 5), ' ', 3)::bigint"
+	answer := "SELECT split_part(" + pgtest.In(schema, "try_acquire") + "($1, 'b', $2::bigint * interval '1 microsecond', false, 5), ' ', 3)::bigint"
 	require.NoError(t, pool.QueryRow(t.Context(), answer, resource, ttl.Microseconds()).Scan(&answered))
 
 	require.NoError(t, iss.Release(t.Context(), tok)) // to b
 	grant, err := iss.Wait(t.Context(), resource, "c", long)
-	require.NoError(t, err, "b was not heard of")
+	require.NoError(t, err, "b has not renewed")
 	n, err := conn.WaitForNotification(t.Context())
 	require.NoError(t, err)
 	received := time.Now()
-	require.False(t, pgtoken.UntilOfMessage(n.Payload, asked, answered, received).After(received), "b has nothing, now that it hears of it")
-	naive := received.Add(250 * time.Millisecond)
-	require.True(t, naive.After(received), "counted from its receipt it must be alive")
-	require.True(t, grant.Until.After(received), "beside that of c")
+	require.False(t, pgtoken.UntilOfNotification(n.Payload, asked, answered, received).After(received), "the lease of b is over when the notification is received")
+	require.True(t, grant.Until.After(received), "counted from the receipt, it would be alive while c has the lease")
 
 	set := fmt.Sprintf("7 0 %d 0\n250000\naccount/42\nb", answered+time.Hour.Microseconds())
-	require.False(t, pgtoken.UntilOfMessage(set, asked, answered, received).After(received.Add(250*time.Millisecond)), "nor later, where the server's clock was set forward")
+	require.False(t, pgtoken.UntilOfNotification(set, asked, answered, received).After(received.Add(250*time.Millisecond)), "nor later, if the server's clock was set forward")
 }
 
 // hazard L7
@@ -109,16 +106,17 @@ func TestDeadWaitersArePassedOver(t *testing.T) {
 	t.Parallel()
 	pool, schema := testenv.Postgres(t)
 	iss := closed(t, &pgtoken.Issuer{DB: pool, Schema: schema})
-	tok := acquire(t, iss, "a")
-	// As processes leave them that were killed: one that was notified, one that polled.
-	dead := "INSERT INTO " + in(schema, "waiters") + " SELECT $1, 'dead ' || i, i, i, '1 h', false, now() - interval '1 h', '1 s' FROM generate_series(0, 1) i"
-	exec(t, pool, dead, resource)
+	tok := pgtest.Acquire(t, iss, "a")
+	// The rows that killed processes leave: a waiter with notifications, and a waiter
+	// that polls.
+	dead := "INSERT INTO " + pgtest.In(schema, "waiters") + " SELECT $1, 'dead ' || i, i, i, '1 h', false, now() - interval '1 h', '1 s' FROM generate_series(0, 1) i"
+	pgtest.Exec(t, pool, dead, resource)
 	waiting := wait(t.Context(), iss, "b", long)
-	awaitLine(t, pool, schema, 1, notified+" AND holder = 'b'")
+	awaitQueue(t, pool, schema, 1, notified+" AND holder = 'b'")
 	require.NoError(t, iss.Release(t.Context(), tok))
-	require.NoError(t, iss.Release(t.Context(), given(t, waiting)))
-	awaitLine(t, pool, schema, 0, "true")
-	cycle(t, iss, "c")
+	require.NoError(t, iss.Release(t.Context(), pgtest.Granted(t, waiting)))
+	awaitQueue(t, pool, schema, 0, "true")
+	pgtest.Cycle(t, iss, "c")
 }
 
 // hazard L7
@@ -126,23 +124,134 @@ func TestWaitersWhoseSessionIsEndedKeepTheirPlaces(t *testing.T) {
 	t.Parallel()
 	pool, schema := testenv.Postgres(t)
 	first, second := named(t, schema, schema+"1"), named(t, schema, schema+"2")
-	tok := acquire(t, first, "a")
-	var turns []<-chan answer
+	tok := pgtest.Acquire(t, first, "a")
+	var turns []<-chan pgtest.Answer
 	for i, iss := range []*pgtoken.Issuer{first, second, first, second} {
 		turns = append(turns, wait(t.Context(), iss, fmt.Sprint("waiter ", i), long))
-		awaitLine(t, pool, schema, i+1, notified)
+		awaitQueue(t, pool, schema, i+1, notified)
 	}
-	before := query[int64](t, pool, "SELECT sum(inbox::numeric % 1000003)::bigint FROM "+in(schema, "waiters")+" WHERE holder IN ('waiter 0', 'waiter 2')")
+	// They share the channel of their Issuer's session.
+	waiters := " FROM " + pgtest.In(schema, "waiters") + " WHERE holder IN ('waiter 0', 'waiter 2')"
+	ended := pgtest.Query[int64](t, pool, "SELECT min(channel)"+waiters)
 	for _, pid := range listeners(t, pool, schema+"1") {
-		require.True(t, query[bool](t, pool, "SELECT pg_terminate_backend($1)", pid))
+		require.True(t, pgtest.Query[bool](t, pool, "SELECT pg_terminate_backend($1)", pid))
 	}
-	require.Eventually(t, func() bool { // they have asked again, from another session
-		return query[bool](t, pool, "SELECT count(*) = 2 AND sum(inbox::numeric % 1000003)::bigint <> $1 FROM "+in(schema, "waiters")+
-			" WHERE inbox <> 0 AND holder IN ('waiter 0', 'waiter 2')", before)
-	}, time.Minute, time.Millisecond)
+	pgtest.Await(t, func() bool { // until both have polled again, from another session
+		return pgtest.Query[int](t, pool, "SELECT count(*)"+waiters+" AND channel NOT IN (0, $1)", ended) == 2
+	})
 	for i, turn := range turns {
 		require.NoError(t, first.Release(t.Context(), tok))
-		tok = given(t, turn)
+		tok = pgtest.Granted(t, turn)
 		require.Equal(t, fmt.Sprint("waiter ", i), tok.Holder)
 	}
+}
+
+const (
+	programs = 4
+	crowd    = 4 // waiters of each program
+	rounds   = 16
+)
+
+// counted returns an Issuer with a pool of its own that counts its packets.
+func counted(t *testing.T, schema string, sent *atomic.Int64) *pgtoken.Issuer {
+	t.Helper()
+	pool := pgtest.Connect(t, func(config *pgxpool.Config) {
+		config.MaxConns = crowd
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // prepares no statements
+		countPackets(config, sent)
+	})
+	return closed(t, &pgtoken.Issuer{DB: pool, Schema: schema})
+}
+
+// race makes all waiters acquire and release until all have had their turns, and returns
+// the order of the turns.
+func race(t *testing.T, issuers []*pgtoken.Issuer, acquire func(iss *pgtoken.Issuer, holder string) (token.Grant, error), released func()) (turns []int) {
+	t.Helper()
+	var group sync.WaitGroup
+	var left atomic.Int64
+	left.Store(programs * crowd * rounds)
+	var mu sync.Mutex
+	for w := range programs * crowd {
+		iss := issuers[w%programs]
+		group.Go(func() {
+			for n := 0; left.Add(-1) >= 0 && !t.Failed(); n++ {
+				grant, err := acquire(iss, fmt.Sprintf("%d/%d", w, n))
+				if err == nil {
+					mu.Lock()
+					turns = append(turns, w)
+					mu.Unlock()
+					err = iss.Release(t.Context(), grant.Token)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				released()
+			}
+		})
+	}
+	group.Wait()
+	return turns
+}
+
+// hazard L7
+func TestOneReleaseWakesOneWaiter(t *testing.T) {
+	t.Parallel()
+	pool, schema := testenv.Postgres(t)
+	var sent atomic.Int64
+	var issuers []*pgtoken.Issuer
+	for range programs {
+		issuers = append(issuers, counted(t, schema, &sent))
+	}
+	t.Run("two packets a turn, and turn by turn", func(t *testing.T) {
+		first := pgtest.Acquire(t, issuers[0], "first")
+		done := make(chan []int, 1)
+		go func() {
+			done <- race(t, issuers, func(iss *pgtoken.Issuer, holder string) (token.Grant, error) {
+				return iss.Wait(t.Context(), resource, holder, long)
+			}, func() {})
+		}()
+		awaitQueue(t, pool, schema, programs*crowd, notified)
+		sent.Store(0) // the number of earlier packets depends on how long the listeners took to start
+		start := time.Now()
+		require.NoError(t, issuers[0].Release(t.Context(), first))
+		turns := <-done
+		const connecting = programs * (crowd + 1) * 8                        // packets, of as many connections
+		polls := programs * crowd * int(1+time.Since(start)/(5*time.Second)) // if a turn takes that long
+		require.LessOrEqual(t, sent.Load(), int64(2*programs*crowd*rounds+connecting+polls))
+		served := map[int]bool{}
+		for _, w := range turns[:programs*crowd] {
+			served[w] = true
+		}
+		require.Len(t, served, programs*crowd, "a waiter that comes again is served after those that wait")
+		awaitQueue(t, pool, schema, 0, "true")
+	})
+	t.Run("waking all of them, as the naive release does, makes each of them send a request", func(t *testing.T) {
+		var herd sync.Mutex
+		woken := sync.NewCond(&herd)
+		generation := 0
+		sent.Store(0)
+		race(t, issuers, func(iss *pgtoken.Issuer, holder string) (token.Grant, error) {
+			for {
+				herd.Lock()
+				seen := generation
+				herd.Unlock()
+				grant, err := iss.Acquire(t.Context(), resource, holder, long)
+				if !errors.Is(err, token.ErrHeld) {
+					return grant, err
+				}
+				herd.Lock()
+				for generation == seen {
+					woken.Wait()
+				}
+				herd.Unlock()
+			}
+		}, func() {
+			herd.Lock()
+			generation++
+			herd.Unlock()
+			woken.Broadcast()
+		})
+		require.Greater(t, sent.Load(), int64(3*programs*crowd*rounds))
+	})
 }

@@ -1,20 +1,22 @@
--- Grants a lock and mints its number, or says who has the lock.
--- KEYS lock, counter, line
--- ARGV[1] who asks
--- ARGV[2] for how long, in milliseconds
--- Answers the number, or 0 where none is left, or {holder, remaining milliseconds}.
+-- Grants a lock and mints its number, or returns the lock's holder. It runs after acquire_fast.lua, mint.lua and
+-- queue.lua in one script (see script.go).
+-- KEYS lock, counter, queue
+-- ARGV[1] the caller's holder
+-- ARGV[2] the ttl in milliseconds
+-- Returns the number; 0 if no number is left; {0, key, value} if the counter is not a number; or
+-- {holder, remaining milliseconds}.
 local holder = redis.call('GET', KEYS[1])
 if not holder then
-  holder = dispatch(ARGV[1]) -- who waits comes before who just comes by
+  holder = hand_over(ARGV[1]) -- waiters have precedence over a caller that does not queue
 end
 if holder and holder ~= ARGV[1] then
   return {holder, redis.call('PTTL', KEYS[1])}
 end
 
--- A holder who asks again has lost our first answer: it gets a new number, and the one it never saw is burnt.
+-- If a holder acquires again, the first reply was lost. It gets a new number; the lost number is not used again.
 local number = mint()
 if not number then
-  return 0
+  return counter_error or 0
 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+grant(ARGV[1], ARGV[2])
 return number

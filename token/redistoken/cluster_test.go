@@ -1,14 +1,17 @@
 package redistoken_test
 
 import (
+	"context"
 	"fmt"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/redistoken"
 )
@@ -21,11 +24,11 @@ func TestWaitersOnAClusterAreServedInOrderAtEveryShard(t *testing.T) {
 	processes := []*redistoken.Issuer{
 		closing(t, &redistoken.Issuer{Client: client}), closing(t, &redistoken.Issuer{Client: client}),
 	}
-	for n := range 40 { // buckets, and with them slots, of all shards
+	for n := range 40 { // buckets whose slots are on all shards
 		name := fmt.Sprint("account/", n)
 		grant, err := holder.Acquire(t.Context(), name, "holder", long)
 		require.NoError(t, err)
-		var line []<-chan result
+		var queue []<-chan result
 		for p, iss := range processes {
 			got := make(chan result, 1)
 			go func() {
@@ -33,14 +36,14 @@ func TestWaitersOnAClusterAreServedInOrderAtEveryShard(t *testing.T) {
 				got <- result{grant, err}
 			}()
 			require.Eventually(t, func() bool {
-				return client.ZCard(t.Context(), lineKey("fencepost", name)).Val() == int64(p+1)
-			}, time.Minute, time.Millisecond)
-			line = append(line, got)
+				return client.ZCard(t.Context(), queueKey("fencepost", name)).Val() == int64(p+1)
+			}, testTimeout, time.Millisecond)
+			queue = append(queue, got)
 		}
 		last := grant.Token
-		for p, got := range line {
+		for p, got := range queue {
 			require.NoError(t, holder.Release(t.Context(), last))
-			next := handed(t, got).Token
+			next := awaitGrant(t, got).Token
 			require.Equal(t, fmt.Sprint("waiter-", p), next.Holder)
 			require.Greater(t, next.Number, last.Number)
 			last = next
@@ -48,10 +51,10 @@ func TestWaitersOnAClusterAreServedInOrderAtEveryShard(t *testing.T) {
 		require.NoError(t, holder.Release(t.Context(), last))
 	}
 	for _, node := range cluster.Nodes() {
-		require.EqualValues(t, 1, subscribers(t, node)/len(processes), "one subscription a process and shard")
+		require.EqualValues(t, 1, subscribers(t, node)/len(processes), "one subscription for each process and shard")
 	}
 
-	t.Run("PUBLISH counts nobody who hears it at another node", func(t *testing.T) {
+	t.Run("PUBLISH does not count the subscribers of another node", func(t *testing.T) {
 		lock := lockKey("fencepost", resource)
 		for _, node := range cluster.Nodes() {
 			if node == cluster.Master(lock) {
@@ -62,14 +65,14 @@ func TestWaitersOnAClusterAreServedInOrderAtEveryShard(t *testing.T) {
 			_, err := sub.Receive(t.Context())
 			require.NoError(t, err)
 			const naive = `return redis.call('PUBLISH', 'naive', KEYS[1])`
-			require.EqualValues(t, 0, client.Eval(t.Context(), naive, []string{lock}).Val(), "it must pass for dead")
+			require.EqualValues(t, 0, client.Eval(t.Context(), naive, []string{lock}).Val(), "the subscriber must seem dead")
 			_, err = sub.ReceiveMessage(t.Context())
-			require.NoError(t, err, "and yet be told")
+			require.NoError(t, err, "and yet be notified")
 		}
 	})
 }
 
-// subscribers is how many connections of node are subscriptions.
+// subscribers returns how many connections of node are subscriptions.
 func subscribers(t *testing.T, node *testenv.RedisServer) int {
 	t.Helper()
 	list, err := node.Client().Do(t.Context(), "CLIENT", "LIST", "TYPE", "pubsub").Text()
@@ -89,20 +92,20 @@ func TestWaitersOnAClusterSurviveAFailover(t *testing.T) {
 	client := cluster.Client()
 	lock := lockKey("fencepost", resource)
 	holder := &redistoken.Issuer{Client: client}
-	grant, err := holder.Acquire(t.Context(), resource, "dying", 3*time.Second)
-	require.NoError(t, err)
+	dying := acquire(t, holder, "dying")
 	iss := closing(t, &redistoken.Issuer{Client: client})
-	got := waits(t.Context(), t, iss, client, "waiter", 3*time.Second)
+	got := startWait(t.Context(), t, iss, client, "waiter", long)
 	cluster.Failover(lock)
-	next := handed(t, got).Token
-	require.Greater(t, next.Number, grant.Token.Number)
-	_, err = iss.Renew(t.Context(), next, long)
+	expire(t, client, lock, "dying")
+	next := awaitPolled(t, iss, got).Token
+	require.Greater(t, next.Number, dying.Number)
+	_, err := iss.Renew(t.Context(), next, long)
 	require.NoError(t, err)
 
-	// The new master is subscribed to as well.
-	again := waits(t.Context(), t, iss, client, "again", long)
+	// There is a subscription at the new master too.
+	again := startWait(t.Context(), t, iss, client, "again", long)
 	require.NoError(t, holder.Release(t.Context(), next))
-	require.Greater(t, handed(t, again).Token.Number, next.Number)
+	require.Greater(t, awaitGrant(t, again).Token.Number, next.Number)
 }
 
 func TestAClusterClientThatAsksReplicasIsRefused(t *testing.T) {
@@ -115,12 +118,127 @@ func TestAClusterClientThatAsksReplicasIsRefused(t *testing.T) {
 		defer client.Close()
 		iss := &redistoken.Issuer{Client: client}
 		_, err := iss.Acquire(t.Context(), resource, "a", long)
-		require.ErrorContains(t, err, "asks replicas", name)
+		require.ErrorContains(t, err, "sends requests to replicas", name)
 		_, err = iss.Wait(t.Context(), resource, "a", long)
-		require.ErrorContains(t, err, "asks replicas", name)
-		require.ErrorContains(t, iss.Raise(t.Context(), resource, 1), "asks replicas", name)
+		require.ErrorContains(t, err, "sends requests to replicas", name)
+		require.ErrorContains(t, iss.Recover(t.Context(), resource, 1), "sends requests to replicas", name)
 		batch := []token.Renewal{{Token: token.Token{Resource: resource, Number: 1, Holder: "a"}, TTL: long}}
 		iss.RenewAll(t.Context(), batch)
-		require.ErrorContains(t, batch[0].Err, "asks replicas", name)
+		require.ErrorContains(t, batch[0].Err, "sends requests to replicas", name)
+	}
+}
+
+// hazard R8
+func TestKeysOfAResourceShareASlot(t *testing.T) {
+	t.Parallel()
+	client, prefix := testenv.Redis(t)
+	keys := &keyHook{}
+	client.AddHook(keys)
+	iss := &redistoken.Issuer{Client: client, Prefix: prefix}
+	for _, name := range []string{
+		"account/42", "{}", "{", "}", "a{b}c", "{a}{b}", "}{", "konto/größe", ":{7}:lock:x", strings.Repeat("{x}", 66),
+	} {
+		grant, err := iss.Acquire(t.Context(), name, "a", long)
+		require.NoError(t, err)
+		require.Len(t, keys.last, 3)
+		lock, counter, queue := keys.last[0], keys.last[1], keys.last[2]
+		require.Equal(t, slot(lock), slot(counter), "%s and %s", lock, counter)
+		require.Equal(t, slot(lock), slot(queue), "%s and %s", lock, queue)
+		require.Equal(t, lockKey(prefix, name), lock, "the format")
+		require.Equal(t, counterKey(prefix, name), counter, "the format")
+		require.Equal(t, queueKey(prefix, name), queue, "the format")
+		_, err = iss.Renew(t.Context(), grant.Token, long)
+		require.NoError(t, err)
+		require.Equal(t, []string{lock}, keys.last)
+		require.NoError(t, iss.Release(t.Context(), grant.Token))
+		require.Equal(t, []string{lock, counter, queue}, keys.last)
+	}
+
+	naive := func(name string) (lock, counter int) { return slot("lock:" + name), slot("counter:" + name) }
+	lock, counter := naive(resource)
+	require.NotEqual(t, lock, counter, "keys without a hash tag must part")
+	lock, counter = slot("lock:{a}{b}"), slot("counter:{{a}{b}}")
+	require.NotEqual(t, lock, counter, "a tag made of the resource's name must part")
+}
+
+func TestBucketsAreStable(t *testing.T) {
+	t.Parallel()
+	client, prefix := testenv.Redis(t)
+	_, err := (&redistoken.Issuer{Client: client, Prefix: prefix}).Acquire(t.Context(), "account/42", "a", long)
+	require.NoError(t, err)
+	// Literals: programs of all versions must find the same keys.
+	require.Equal(t, "a", client.Get(t.Context(), prefix+":{50}:lock:account/42").Val())
+	require.NotEmpty(t, client.Get(t.Context(), prefix+":{50}:counter").Val())
+}
+
+func TestBracesInPrefixAreRefused(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close()
+	tok := token.Token{Resource: resource, Number: 1, Holder: "a"}
+	for _, prefix := range []string{"{app}", "a{}", "{", "}"} {
+		iss := &redistoken.Issuer{Client: client, Prefix: prefix}
+		_, err := iss.Acquire(t.Context(), resource, "a", long)
+		require.ErrorContains(t, err, "contains a brace")
+		_, err = iss.Renew(t.Context(), tok, long)
+		require.ErrorContains(t, err, "contains a brace")
+		require.ErrorContains(t, iss.Release(t.Context(), tok), "contains a brace")
+	}
+}
+
+// slot is HASH_SLOT of the Redis cluster specification: CRC-16/XMODEM of the hash tag, or
+// of the key if the tag is empty or missing.
+func slot(key string) int {
+	if i := strings.IndexByte(key, '{'); i >= 0 {
+		if j := strings.IndexByte(key[i+1:], '}'); j > 0 {
+			key = key[i+1 : i+1+j]
+		}
+	}
+	var crc uint16
+	for _, b := range []byte(key) {
+		crc ^= uint16(b) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return int(crc) % 16384
+}
+
+func TestSlotFollowsTheSpecification(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, 0x31C3, slot("123456789"), "the specification's example")
+	require.Equal(t, slot("{user1000}.following"), slot("{user1000}.followers"))
+	require.Equal(t, slot("foo{bar}{zap}"), slot("bar"))
+	require.Equal(t, slot("foo{{bar}}zap"), slot("{bar"))
+	require.NotEqual(t, slot("foo{}{bar}"), slot("bar"))
+}
+
+// keyHook records the keys of the last script.
+type keyHook struct {
+	mu   sync.Mutex
+	last []string
+}
+
+func (h *keyHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *keyHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h *keyHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if args := cmd.Args(); strings.HasPrefix(cmd.Name(), "eval") {
+			h.mu.Lock()
+			h.last = nil
+			for _, key := range args[3 : 3+args[2].(int)] {
+				h.last = append(h.last, key.(string))
+			}
+			h.mu.Unlock()
+		}
+		return next(ctx, cmd)
 	}
 }

@@ -1,98 +1,104 @@
-// Package redistoken grants tokens from Redis: one script per verb, so that
-// one round trip grants the lock and mints its number, and one gives it back,
-// to who waits for it.
+// Package redistoken grants tokens from Redis. Each operation is one script, and so one
+// round trip: one grants the lock and mints its number, and one releases the lock and
+// hands it to the next waiter.
 //
 //	iss := &redistoken.Issuer{Client: redis.NewClient(&redis.Options{Addr: "localhost:6379"})}
 //	defer iss.Close()
-//	locker := token.Locker{Issuer: iss, Name: "billing"}
+//	locker := lock.Locker{Issuer: iss, Name: "billing", Claim: fence.Admit}
 //
 // # What it promises
 //
-//   - While the server keeps its memory, one holder at a time, and numbers that
-//     rise with every grant of a resource.
-//   - When the server has lost its memory (a restart without persistence, an
-//     eviction, a FLUSHALL), numbers go on from its clock, above the old ones
-//     as long as that clock does not run back.
-//   - First come, first served, across processes: who is refused stands in line
-//     by the same script that refused it, nobody passes the line, and a release
-//     wakes one waiter, which has the lock already. A waiter whose process has
-//     died is passed over at once where its connection has ended, and else
-//     after a third of its ttl, 250 ms at least. Waiters of one process for one
-//     resource take turns in it: see [Issuer.Wait].
-//   - A call ends when its context does, whatever the client's options say.
+//   - While the server keeps its memory, a resource has one holder at a time, and its
+//     numbers rise with every grant.
+//   - When the server has lost its memory (by a restart without persistence, an eviction,
+//     or a FLUSHALL), numbers continue from its clock. They are above the old ones unless
+//     that clock was set back.
+//   - Waiters are served in the order of arrival, across processes. The script that
+//     refuses a caller adds it to the queue, later callers cannot overtake the queue, and
+//     a release hands the lock to one waiter and notifies it. If the connection of a
+//     waiter's process has ended, the waiter is skipped at once. If the process has died
+//     in another way, the waiter loses the lock after a third of its ttl, or after
+//     250 ms if that is later. For waiters of one process for one resource, see
+//     [Issuer.Wait].
+//   - A call returns when its context ends, whatever the client's options are.
 //
-// # What it does not
+// # What it does not do
 //
-// Redis replicates asynchronously. After a failover the new master may grant
-// a lock that is held, and if the counter was ahead of the clock, with a
-// number that was given out before. [Issuer.Replicas], which is Redis's WAIT,
-// and min-replicas-to-write narrow that window and do not close it: WAIT is no
-// consensus, and the replica that is promoted may be one that was not asked.
-// Two holders can thus have one resource, even with equal numbers: a guard tells
-// them apart by their holders and refuses one of them. Locks expire by the
-// server's wall clock: one that jumps ahead drops every lock at once, and one
-// that jumps back pins them. What keeps writes in order is the guard, not the
-// lock.
+// Redis replicates asynchronously. After a failover, the new master may grant a lock that
+// is held. If the counter was ahead of the clock, it may also grant a number that was
+// granted before. So two holders can have one resource, even with equal numbers. A guard
+// distinguishes them by their holders and refuses one of them. [Issuer.Replicas], which
+// uses Redis's WAIT, and min-replicas-to-write make that case rarer but do not exclude
+// it: WAIT is not consensus, and the promoted replica may be one that did not confirm.
 //
-// A master that is made a replica without ending its connections goes on to pass
-// on what the new one publishes to waiters there, where it counts for nobody:
-// the lock goes to the next as well. Each process asks every three seconds where
-// its subscription is, and moves it; until then two are told that they hold it,
-// the first of them until its first renewal.
+// Locks expire by the server's wall clock. If that clock is set forward, locks end early;
+// if it is set back, they last longer. The guard keeps writes in order in both cases.
 //
-// The order in which waiters are served is that in which the server has seen
-// them, as long as it keeps its memory; one that was given the lock and did not
-// hear of it in time keeps its place.
+// If a master is made a replica without ending its connections, it forwards to its
+// subscribers what the new master publishes. The new master does not count those
+// subscribers, and hands the lock to the next waiter as well. Until the subscription has
+// moved, two waiters have a grant of the lock, the first of them until its first renewal.
+// Each process checks every three seconds that its subscription is at the publishing
+// server, and moves it if not.
+//
+// If the server loses its memory, the waiters rejoin the queue when they next poll, in
+// their old order. Until then, a later caller can be served before them. A waiter that was
+// handed the lock and did not receive the notification in time keeps its place.
 //
 // # How a lock is handed over
 //
 //	waiter            Redis                                    holder
 //	  | wait            |                                        |
-//	  |---------------->| held: into the line, by ticket         |
+//	  |---------------->| held: into the queue, by ticket        |
 //	  |<----------------| refused: holder, remaining, time       |
 //	  |                 |                                release |
 //	  |                 |<---------------------------------------|
-//	  |                 | head out of the line, mint, SET lock,  |
-//	  |                 | and last PUBLISH; 0 heard it: the next |
+//	  |                 | pop the head, mint, SET the lock, then |
+//	  |                 | PUBLISH; 0 subscribers: the next head  |
 //	  |<----------------| number, time                           |
 //
-// The lock is set for a short time only, which its holder's first renewal makes
-// whole. When it ends is counted from the waiter's own last request: the message
-// says when, by the server's clock, the lock was handed over, and the refusal
-// what that clock said then. So a message that was under way for long grants
-// nothing that is over. One that is lost is made up for: each process asks again
-// when the refusing lock's time is up, and whenever its subscription is new;
-// and whoever comes by a lock whose time is up hands it to the head first.
+// The lock is set with a short expiry, which its holder's first renewal extends. The
+// waiter counts the end of the lease from its own last request: the refusal and the
+// notification both contain the server's time, and their difference is the time between
+// them. So a late notification never makes an expired lease look alive. If a notification
+// is lost, the waiter still gets the lock: each process polls when the lock's remaining
+// time has passed and when its subscription is new, and any request for an expired lock
+// hands it to the head of the queue. The scripts release.lua and queue.lua hand the lock
+// over; handoff.go calls them and delivers notifications.
 //
-// A process subscribes when a waiter of its is first refused, once at each
-// server (shard) where it waits, and ends that with [Issuer.Close], or a minute
-// after the last waiter has left.
+// A process subscribes when its first waiter is refused, once at each server (shard) at
+// which it has waiters. It unsubscribes on [Issuer.Close], or a minute after its last
+// waiter has left.
 //
 // # Keys and channels
 //
 // A resource belongs to one of 256 buckets, the CRC-32 of its name modulo 256.
 //
-//	<prefix>:{<bucket>}:lock:<resource>   the holder, with its expiry
-//	<prefix>:{<bucket>}:counter           the last number, without expiry
-//	<prefix>:{<bucket>}:line:<resource>   who waits, while somebody does
-//	<prefix>:inbox:<process>              channel of one process
-//	<prefix>:{<bucket>}:inbox:<process>   sharded channel of one, in a cluster
+//	<prefix>:{<bucket>}:lock:<resource>     the holder, with its expiry
+//	<prefix>:{<bucket>}:counter             the last number, without expiry
+//	<prefix>:{<bucket>}:queue:<resource>    the waiters, while there are any
+//	<prefix>:handoff:<process>              channel of one process
+//	<prefix>:{<bucket>}:handoff:<process>   sharded channel of one process, in a cluster
 //
-// The bucket is the hash tag, which keeps what a script touches in one slot of
-// a cluster; and there are never more than 256 counters. A counter must not be
-// deleted. Give the server a policy that evicts only keys with an expiry, or
-// none. A user with an access list needs the keys and channels of the prefix,
-// and the commands that the scripts name: PUBLISH (SPUBLISH in a cluster) too,
-// without which a release fails although the lock has passed on.
+// The bucket is the hash tag. It keeps the keys of one script in one slot of a cluster,
+// and bounds the number of counters to 256. A counter must not be deleted. Configure an
+// eviction policy that evicts only keys with an expiry, or none.
+//
+// If another program has overwritten a counter with something that is not a number, its
+// bucket grants nothing, and the error contains the key and its value. Delete that key;
+// numbers continue from the clock.
+//
+// A Redis user with an access list needs the keys and channels of the prefix, and the
+// commands in the scripts. They include PUBLISH (SPUBLISH in a cluster): without it, a
+// release returns an error although the lock was handed over.
 //
 // # Which servers
 //
-// Redis 5 or newer and what speaks its protocol and runs its scripts: a single
-// server, or one behind Sentinel. A Cluster needs Redis 7, for sharded channels,
-// and a ClusterClient that asks masters only. A redis.Ring is refused: it moves
-// keys to another server, without what that should know, when one is down.
+// Redis 5 or newer, and servers that implement its protocol and run its scripts: a single
+// server, or one behind Sentinel. A Cluster needs Redis 7, for sharded channels, and a
+// ClusterClient that sends requests to masters only. A redis.Ring is refused: if a server
+// is down, it moves keys to a server that does not have their state.
 //
-// Calls that run at the same time share connections and packets; a hook of the
-// client may then see a pipeline of several callers under the first one's
-// context.
+// Concurrent calls share connections and pipelines. A hook of the client may therefore
+// receive a pipeline with the commands of several callers and the context of the first.
 package redistoken

@@ -2,16 +2,44 @@ package redistoken
 
 import "time"
 
-// Rest makes iss end its subscriptions after so long without waiters.
-func Rest(iss *Issuer, rest time.Duration) { iss.hall.rest = rest }
+// SetIdleTimeout sets how long iss keeps its subscriptions without waiters.
+func SetIdleTimeout(iss *Issuer, timeout time.Duration) { iss.state.idleTimeout = timeout }
 
-// Held is how many waiters of iss have a lock, as far as it remembers.
-func Held(iss *Issuer) int {
-	iss.hall.mu.Lock()
-	defer iss.hall.mu.Unlock()
-	n := 0
-	for _, l := range iss.hall.lines {
-		n += len(l.held)
-	}
+// HeldCount returns how many waiters of iss have a lock, according to iss.
+func HeldCount(iss *Issuer) (n int) {
+	eachQueue(iss, func(q *waitQueue) { n += len(q.held) })
 	return n
+}
+
+// WaiterCount returns how many callers wait at iss.
+func WaiterCount(iss *Issuer) (n int) {
+	eachQueue(iss, func(q *waitQueue) { n += len(q.waiters) })
+	return n
+}
+
+// PollNow makes the first waiter of every queue poll, as when the lock's remaining time
+// has passed.
+func PollNow(iss *Issuer) {
+	eachQueue(iss, func(q *waitQueue) {
+		if w := q.first(); w != nil {
+			w.pollAt(time.Now())
+		}
+	})
+}
+
+// EndHeld makes the leases of all waiters of iss end after left, according to iss.
+func EndHeld(iss *Issuer, left time.Duration) {
+	eachQueue(iss, func(q *waitQueue) {
+		for holder := range q.held {
+			q.held[holder] = time.Now().Add(left)
+		}
+	})
+}
+
+func eachQueue(iss *Issuer, visit func(q *waitQueue)) {
+	iss.state.mu.Lock()
+	defer iss.state.mu.Unlock()
+	for _, q := range iss.state.queues {
+		visit(q)
+	}
 }

@@ -1,12 +1,20 @@
 package redistoken_test
 
 import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/redistoken"
 )
@@ -17,9 +25,9 @@ func TestFailoverGrantsTheSameNumberTwice(t *testing.T) {
 	master, prefix := testenv.Redis(t)
 	replica := testenv.SpareRedis(t)
 	key := counterKey(prefix, resource)
-	// The counter is ahead of the clock, so that the clock cannot help.
+	// The counter is ahead of the clock, so that the clock has no effect.
 	require.NoError(t, master.Set(t.Context(), key, clock()+360_000_000, 0).Err())
-	// The replica is cut off with what it has by now, and promoted later.
+	// The replica is disconnected with its present data, and promoted later.
 	dump, err := master.Dump(t.Context(), key).Result()
 	require.NoError(t, err)
 	require.NoError(t, replica.Restore(t.Context(), key, 0, dump).Err())
@@ -44,4 +52,164 @@ func TestFailoverGrantsTheSameNumberTwice(t *testing.T) {
 		require.True(t, admit(after))
 		require.True(t, admit(before), "the naive mark must be fooled")
 	})
+}
+
+// hazard R11
+func TestAGrantThatTooFewReplicasHaveIsGivenBack(t *testing.T) {
+	t.Parallel()
+	master, replica := testenv.OwnRedis(t), testenv.OwnRedis(t)
+	replica.ReplicaOf(master)
+	iss := closing(t, &redistoken.Issuer{Client: master.Client(), Replicas: 1})
+	naive := &redistoken.Issuer{Client: master.Client()}
+	first := confirmed(t, iss, "first")
+	lock := lockKey("fencepost", resource)
+	require.Equal(t, "first", replica.Client().Get(t.Context(), lock).Val(), "the replica has the grant")
+	require.NoError(t, iss.Release(t.Context(), first))
+
+	replica.Pause()
+	_, err := iss.Acquire(t.Context(), resource, "second", long)
+	require.ErrorIs(t, err, redistoken.ErrReplicas)
+	require.ErrorContains(t, err, "0 of 1")
+	require.NotErrorIs(t, err, token.ErrHeld)
+	free := func() bool { return master.Client().Exists(t.Context(), lock).Val() == 0 }
+	require.Eventually(t, free, testTimeout, time.Millisecond, "the grant was released")
+	deceived := acquire(t, naive, "naive") // granted, although no replica has the grant
+
+	t.Run("one that is handed over too", func(t *testing.T) {
+		got := startWait(t.Context(), t, iss, master.Client(), "third", long)
+		require.NoError(t, naive.Release(t.Context(), deceived))
+		require.ErrorIs(t, (<-got).err, redistoken.ErrReplicas)
+		require.Eventually(t, free, testTimeout, time.Millisecond, "the grant was released")
+	})
+	replica.Resume()
+	require.Greater(t, confirmed(t, iss, "fourth").Number, deceived.Number)
+}
+
+// confirmed acquires, and retries if the replicas took longer than a second.
+func confirmed(t *testing.T, iss *redistoken.Issuer, holder string) (tok token.Token) {
+	t.Helper()
+	var err error
+	require.Eventually(t, func() bool {
+		var grant token.Grant
+		grant, err = iss.Acquire(t.Context(), resource, holder, long)
+		tok = grant.Token
+		return !errors.Is(err, redistoken.ErrReplicas)
+	}, testTimeout, time.Millisecond)
+	require.NoError(t, err)
+	return tok
+}
+
+// hazard R11
+func TestWaitIsNoConsensus(t *testing.T) {
+	t.Parallel()
+	master, near, far := testenv.OwnRedis(t), testenv.OwnRedis(t), testenv.OwnRedis(t)
+	near.ReplicaOf(master)
+	far.ReplicaOf(master)
+	iss := &redistoken.Issuer{Client: master.Client(), Replicas: 1}
+	require.NoError(t, iss.Release(t.Context(), confirmed(t, iss, "earlier")))
+	far.CutOff()
+	before := confirmed(t, iss, "before") // near has the grant
+	far.Promote()                         // but far becomes the master
+	after := acquire(t, &redistoken.Issuer{Client: far.Client()}, "after")
+	require.Greater(t, after.Number, before.Number, "the clock is ahead of what was lost")
+
+	// The resource now has two holders. A guard keeps their writes in order.
+	var store guard.Memory
+	require.NoError(t, store.Admit(t.Context(), before))
+	require.NoError(t, store.Admit(t.Context(), after))
+	require.ErrorIs(t, store.Admit(t.Context(), before), guard.ErrStale)
+}
+
+func TestReplicasMustNotBeNegative(t *testing.T) {
+	t.Parallel()
+	_, err := (&redistoken.Issuer{Client: embedded(t), Replicas: -1}).Acquire(t.Context(), resource, "a", long)
+	require.ErrorContains(t, err, "negative number of Replicas: -1")
+}
+
+func TestWaitersBehindASentinelSurviveAFailover(t *testing.T) {
+	t.Parallel()
+	master, replica := testenv.OwnRedis(t), testenv.OwnRedis(t)
+	replica.ReplicaOf(master)
+	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "main", SentinelAddrs: []string{sentinel(t, master)}})
+	defer client.Close()
+	iss := closing(t, &redistoken.Issuer{Client: client})
+	dying := acquire(t, iss, "dying")
+	got := startWait(t.Context(), t, iss, client, "waiter", long)
+	master.Kill()
+	expire(t, client, lockKey("fencepost", resource), "dying")
+	next := awaitPolled(t, iss, got).Token
+	require.Greater(t, next.Number, dying.Number)
+
+	again := startWait(t.Context(), t, closing(t, &redistoken.Issuer{Client: client}), client, "again", long)
+	require.Equal(t, replica.Addr(), masterOf(t, client))
+	require.NoError(t, iss.Release(t.Context(), next))
+	require.Greater(t, awaitGrant(t, again).Token.Number, next.Number)
+}
+
+// expire ends holder's lease at the server that has become the master, as its expiry
+// would.
+func expire(t *testing.T, client redis.UniversalClient, lock, holder string) {
+	t.Helper()
+	const del = `return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1])`
+	require.Eventually(t, func() bool {
+		err := client.Eval(t.Context(), del, []string{lock}, holder).Err()
+		return err == nil || errors.Is(err, redis.Nil)
+	}, testTimeout, 20*time.Millisecond)
+}
+
+// sentinel starts a sentinel for master, and returns its address when it has found the
+// replica.
+func sentinel(t *testing.T, master *testenv.RedisServer) string {
+	t.Helper()
+	path, err := exec.LookPath("redis-server")
+	require.NoError(t, err)
+	for range 10 { // another program may take the port first
+		if addr, ok := startSentinel(t, path, master); ok {
+			return addr
+		}
+	}
+	t.Fatal("the sentinel does not start")
+	return ""
+}
+
+func startSentinel(t *testing.T, path string, master *testenv.RedisServer) (addr string, ok bool) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	addr = listener.Addr().String()
+	_, port, err := net.SplitHostPort(addr)
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	host, masterPort, err := net.SplitHostPort(master.Addr())
+	require.NoError(t, err)
+	folder := t.TempDir()
+	file := filepath.Join(folder, "sentinel.conf")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor main %s %s 1\n"+
+		"sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n", port, folder, host, masterPort), 0o600))
+	cmd := exec.Command(path, file, "--sentinel")
+	require.NoError(t, cmd.Start())
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
+	own := redis.NewSentinelClient(&redis.Options{Addr: addr})
+	defer own.Close()
+	require.Eventually(t, func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			info, err := own.Master(t.Context(), "main").Result()
+			ok = err == nil && info["num-slaves"] == "1"
+			return ok
+		}
+	}, testTimeout, 20*time.Millisecond)
+	return addr, ok
+}
+
+// masterOf returns the address of the server to which client is connected.
+func masterOf(t *testing.T, client *redis.Client) string {
+	t.Helper()
+	port, err := client.ConfigGet(t.Context(), "port").Result()
+	require.NoError(t, err)
+	return net.JoinHostPort("127.0.0.1", port["port"])
 }

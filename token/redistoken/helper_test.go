@@ -10,20 +10,26 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost/fencepost/internal/test/leaktest"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/redistoken"
 )
 
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
 const resource = "account/42"
 
-// long outlasts every test that does not wait for a lease to expire.
+// long is a ttl that outlasts every test that does not wait for an expiry.
 const long = 10 * time.Minute
+
+// testTimeout ends a test that blocks. No test depends on its length.
+const testTimeout = 2 * time.Minute
 
 func lockKey(prefix, resource string) string { return base(prefix, resource) + "lock:" + resource }
 
 func counterKey(prefix, resource string) string { return base(prefix, resource) + "counter" }
 
-func lineKey(prefix, resource string) string { return base(prefix, resource) + "line:" + resource }
+func queueKey(prefix, resource string) string { return base(prefix, resource) + "queue:" + resource }
 
 func base(prefix, resource string) string {
 	return prefix + ":{" + strconv.Itoa(int(crc32.ChecksumIEEE([]byte(resource))%256)) + "}:"
@@ -33,7 +39,7 @@ func acquire(t *testing.T, iss token.Issuer, holder string) token.Token {
 	t.Helper()
 	grant, err := iss.Acquire(t.Context(), resource, holder, long)
 	require.NoError(t, err)
-	require.NoError(t, grant.Token.Check())
+	require.NoError(t, grant.Token.Validate())
 	return grant.Token
 }
 
@@ -52,7 +58,7 @@ func run(t *testing.T, client *redis.Client, script string, keys []string, args 
 	return reply
 }
 
-// closing is iss, which is closed at the end of the test.
+// closing returns iss, and closes it at the end of the test.
 func closing(t testing.TB, iss *redistoken.Issuer) *redistoken.Issuer {
 	t.Helper()
 	t.Cleanup(func() { require.NoError(t, iss.Close()) })
@@ -61,5 +67,5 @@ func closing(t testing.TB, iss *redistoken.Issuer) *redistoken.Issuer {
 
 func splitLines(text string) []string { return strings.Split(strings.ReplaceAll(text, "\r", ""), "\n") }
 
-// clock is the floor of all numbers now.
+// clock returns the least number that can be minted now.
 func clock() int64 { return time.Now().UnixMicro() / 10 }

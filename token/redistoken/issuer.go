@@ -2,143 +2,150 @@ package redistoken
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"hash/crc32"
+	"strconv"
+	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencepost/fencepost/token"
 )
 
-// Issuer is a [token.Issuer] on Redis, and a [token.Waiter],
-// [token.BatchRenewer] and [token.Raiser]. It is safe for concurrent use; it
-// must not be copied, nor its fields changed, after first use.
+const (
+	defaultPrefix = "fencepost"
+	buckets       = 256
+)
+
+// Issuer is a [token.Issuer] on Redis, and a [token.QueueIssuer], [token.BatchRenewer]
+// and [token.Recoverer]. It is safe for concurrent use. It must not be copied. Its fields
+// must not change after first use.
 //
-// Every method returns when its ctx does, with [context.Cause]; it may still
-// take effect on the server after that. A ctx that has ended already sends
-// nothing. The client's own retries are harmless, but for a Release that was
-// sent again because its answer was lost: that is [token.ErrLost], though the
-// resource was given back.
+// Every method returns when its ctx ends, with [context.Cause], except that Wait may take
+// up to a second and a half longer. The request may still take effect on the server after
+// that. If ctx has already ended, a method sends nothing.
+// If the client repeats a Release because the reply was lost, Release returns
+// [token.ErrLost] although the lock was released. The client's other retries are
+// harmless.
 type Issuer struct {
-	// Client is the server to use: see the package's comment for which. It
-	// is required, and not closed by the Issuer.
+	// Client is the connection to the server; see "Which servers" in the package comment.
+	// It is required. The Issuer does not close it.
 	Client redis.UniversalClient
-	// Prefix is what all keys and channels begin with; programs that share
-	// locks share it. It must not contain braces. Empty means "fencepost".
+	// Prefix is the prefix of every key and channel. Programs that share locks use the
+	// same prefix. It must not contain braces. Empty means "fencepost".
 	Prefix string
-	// Replicas is how many replicas must have a grant before it counts: see
-	// [ErrReplicas]. They are given a third of the ttl, at most a second, which
-	// the client's ReadTimeout must exceed. Zero asks none.
+	// Replicas is how many replicas must confirm a grant before it is returned: see
+	// [ErrReplicas]. They have a third of the ttl, and at most a second, to confirm; the
+	// client's ReadTimeout must be longer. Zero means that no replica must confirm.
 	Replicas int
 
-	names [buckets]atomic.Pointer[keys]
-	pump  pump
-	hall  hall
+	recentKeys [buckets]atomic.Pointer[keys]
+	pipeline   pipeline
+	state      waitState
 }
 
-var _ token.Issuer = (*Issuer)(nil)
+var (
+	_ token.Issuer       = (*Issuer)(nil)
+	_ token.QueueIssuer  = (*Issuer)(nil)
+	_ token.BatchRenewer = (*Issuer)(nil)
+	_ token.Recoverer    = (*Issuer)(nil)
+)
 
-// Acquire implements [token.Issuer]. Of ttl only whole milliseconds count, and
-// at least one is needed. Asked again by the same holder it grants a new
-// number. Where other hands took the expiry from a lock, Remaining is the
-// longest duration there is.
-func (i *Issuer) Acquire(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
-	ttl, k, err := i.request(resource, holder, ttl)
-	if err != nil {
-		return token.Grant{}, err
+// Close ends the subscriptions that Wait has opened and stops all background goroutines.
+// Waiting calls of Wait return [ErrClosed]. Calls that do not wait continue to work.
+// Close does not close Client. Without Close, an Issuer ends its subscriptions a minute
+// after its last waiter has left.
+func (i *Issuer) Close() error {
+	i.state.mu.Lock()
+	i.state.closed = true
+	var open []*redis.PubSub
+	for _, s := range i.state.subscriptions {
+		open = append(open, s.pubsub)
 	}
-	return i.acquire(ctx, k, holder, ttl)
+	if i.state.cancel != nil {
+		i.state.cancel()
+	}
+	i.state.mu.Unlock()
+	for _, pubsub := range open {
+		_ = pubsub.Close() // it may have failed already
+	}
+	i.state.background.Wait()
+	i.pipeline.close()
+	return nil
 }
 
-func (i *Issuer) acquire(ctx context.Context, k *keys, holder string, ttl time.Duration) (token.Grant, error) {
-	sent := time.Now()
-	reply, err := i.run(ctx, acquireScript, k, holder, ttl.Milliseconds())
-	if err != nil {
-		return token.Grant{}, fmt.Errorf("redistoken: acquire %s: %w", k.resource, err)
-	}
-	number, refused, err := granted(reply, k.resource)
-	switch {
-	case err != nil:
-		return token.Grant{}, fmt.Errorf("redistoken: acquire %s: %w", k.resource, err)
-	case refused != nil:
-		return token.Grant{}, &refused.HeldError
-	}
-	tok := token.Token{Resource: k.resource, Number: number, Holder: holder}
-	return i.replicated(ctx, k, token.Grant{Token: tok, Until: sent.Add(ttl)}, ttl)
+// keys are the names of a resource's keys in Redis. They are part of the format: all
+// programs must compute the same names.
+type keys struct {
+	resource string
+	base     string // the prefix of the bucket's keys
+	lock     string
+	args     [3]any // lock, counter, queue: the order of the scripts' KEYS
 }
 
-// request checks what is asked for.
-func (i *Issuer) request(resource, holder string, ttl time.Duration) (time.Duration, *keys, error) {
-	tok := token.Token{Resource: resource, Number: 1, Holder: holder}
-	if err := tok.Check(); err != nil {
-		return 0, nil, err
+// keys returns the keys of resource. Each bucket caches its last result, so that a lock
+// that is acquired repeatedly does not rebuild its keys.
+func (i *Issuer) keys(resource string) (*keys, error) {
+	bucket := crc32.ChecksumIEEE([]byte(resource)) % buckets
+	last := i.recentKeys[bucket].Load()
+	if last != nil && last.resource == resource {
+		return last, nil
 	}
-	ttl, err := whole(ttl)
-	if err != nil {
-		return 0, nil, err
+	if err := i.check(); err != nil {
+		return nil, err
 	}
-	k, err := i.keys(resource)
-	if err != nil {
-		return 0, nil, fmt.Errorf("redistoken: acquire %s: %w", resource, err)
-	}
-	return ttl, k, nil
+	base := i.prefix() + ":{" + strconv.Itoa(int(bucket)) + "}:"
+	k := &keys{resource: resource, base: base, lock: base + "lock:" + resource}
+	k.args = [3]any{k.lock, base + "counter", base + "queue:" + resource}
+	i.recentKeys[bucket].Store(k)
+	return k, nil
 }
 
-// Renew implements [token.Issuer]. Of ttl only whole milliseconds count, and
-// at least one is needed.
-func (i *Issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) (time.Time, error) {
-	ttl, err := whole(ttl)
-	if err != nil {
-		return time.Time{}, err
+func (i *Issuer) prefix() string {
+	if i.Prefix == "" {
+		return defaultPrefix
 	}
-	k, err := i.keys(tok.Resource)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("redistoken: renew %s: %w", tok, err)
-	}
-	sent := time.Now()
-	reply, err := i.run(ctx, renewScript, k, tok.Holder, ttl.Milliseconds())
-	if err != nil {
-		return time.Time{}, fmt.Errorf("redistoken: renew %s: %w", tok, err)
-	}
-	if err := i.renewed(k, tok, reply, sent.Add(ttl)); err != nil {
-		return time.Time{}, err
-	}
-	return sent.Add(ttl), nil
+	return i.Prefix
 }
 
-// Release implements [token.Issuer].
-func (i *Issuer) Release(ctx context.Context, tok token.Token) error {
-	k, err := i.keys(tok.Resource)
-	if err != nil {
-		return fmt.Errorf("redistoken: release %s: %w", tok, err)
+// check returns an error if the Issuer's fields are not valid.
+func (i *Issuer) check() error {
+	switch c := i.Client.(type) {
+	case nil:
+		return errors.New("Issuer has no Client")
+	case *redis.Ring:
+		return errors.New("a Ring moves keys to other servers, which would grant locks that are held")
+	case *redis.ClusterClient:
+		if o := c.Options(); o.ReadOnly || o.RouteByLatency || o.RouteRandomly {
+			return errors.New("a ClusterClient with ReadOnly, RouteByLatency or RouteRandomly sends requests to replicas")
+		}
 	}
-	owned, err := i.pass(ctx, k, tok.Holder, nil)
-	switch {
-	case err != nil:
-		return fmt.Errorf("redistoken: release %s: %w", tok, err)
-	case !owned:
-		return lost(tok)
+	// A key's hash tag is the text between its first '{' and the next '}'. Braces in the
+	// prefix would replace the bucket as the hash tag.
+	if strings.ContainsAny(i.Prefix, "{}") {
+		return fmt.Errorf("prefix %q contains a brace", i.Prefix)
+	}
+	if i.Replicas < 0 {
+		return fmt.Errorf("negative number of Replicas: %d", i.Replicas)
 	}
 	return nil
 }
 
-// renewed reads what renew.lua answers.
-func (i *Issuer) renewed(k *keys, tok token.Token, reply any, until time.Time) error {
-	switch reply {
-	case int64(1):
-		i.hall.extend(k.lock, tok.Holder, until)
-		return nil
-	case int64(0):
-		return lost(tok)
-	}
-	return fmt.Errorf("redistoken: renew %s: %w", tok, unexpected(reply))
+// clusterClient is a [redis.ClusterClient], or a wrapper of one.
+type clusterClient interface {
+	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
+	ReloadState(ctx context.Context)
 }
 
-// whole rounds ttl down to what Redis counts in.
-func whole(ttl time.Duration) (time.Duration, error) {
-	if ttl < time.Millisecond {
-		return 0, fmt.Errorf("redistoken: ttl %s is less than 1ms", ttl)
+// address is how queue.lua notifies this process for the bucket of k: 'p' for PUBLISH or
+// 's' for SPUBLISH, and the channel's name. In a cluster, the reply to a publish counts
+// subscribers only if the channel is sharded and in the bucket's slot, so each bucket has
+// its own channel.
+func (i *Issuer) address(k *keys) string {
+	if _, ok := i.Client.(clusterClient); ok {
+		return "s" + k.base + "handoff:" + i.state.processID
 	}
-	return ttl.Truncate(time.Millisecond), nil
+	return "p" + i.prefix() + ":handoff:" + i.state.processID
 }

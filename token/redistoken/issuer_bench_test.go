@@ -11,20 +11,20 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/fencepost/fencepost/internal/ratio"
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/benchratio"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/token/redistoken"
 )
 
-// The baseline is the lock that everybody writes: SET NX PX, and a script that
-// deletes if the value is ours. It is two round trips as well, and has no token.
+// The baseline is the common lock: SET NX PX, and a script that deletes the key if the
+// value is the holder's. It takes two round trips as well, and has no token.
 func BenchmarkAcquireRelease(b *testing.B) {
 	for _, workers := range []int{1, 16} {
 		for name, ctx := range contexts(b) {
 			b.Run(fmt.Sprintf("%d workers, a context that %s", workers, name), func(b *testing.B) {
 				client, prefix := testenv.Redis(b)
 				iss := &redistoken.Issuer{Client: client, Prefix: prefix}
-				ratio.Report(b,
+				benchratio.Report(b,
 					crowd(workers, func(n string) error { return raw(ctx, client, prefix+":raw/"+n) }),
 					crowd(workers, func(n string) error {
 						grant, err := iss.Acquire(ctx, n, "worker-1", 10*time.Second)
@@ -46,11 +46,11 @@ func BenchmarkRefusedTry(b *testing.B) {
 			if _, err := iss.Acquire(ctx, "account/42", "holder", time.Hour); err != nil {
 				b.Fatal(err)
 			}
-			ratio.Report(b,
+			benchratio.Report(b,
 				func() error { return client.SetNX(ctx, lockKey(prefix, "account/42"), "worker-1", time.Second).Err() },
 				func() error {
 					if _, err := iss.Acquire(ctx, "account/42", "worker-1", time.Second); err == nil {
-						return fmt.Errorf("it must be held")
+						return fmt.Errorf("the lock must be held")
 					}
 					return nil
 				})
@@ -58,8 +58,8 @@ func BenchmarkRefusedTry(b *testing.B) {
 	}
 }
 
-// BenchmarkHandOver reports the median from the begin of a release to the grant
-// of who waits in another process, in round trips: medians of PINGs in between.
+// BenchmarkHandOver reports the median time from the start of a release to the grant of a
+// waiter in another process, in round trips: medians of PINGs in between.
 func BenchmarkHandOver(b *testing.B) {
 	client, prefix := testenv.Redis(b)
 	var processes [2]*redistoken.Issuer
@@ -79,7 +79,7 @@ func BenchmarkHandOver(b *testing.B) {
 			served <- time.Now()
 			got <- result{grant, err}
 		}()
-		for client.ZCard(ctx, lineKey(prefix, resource)).Val() == 0 {
+		for client.ZCard(ctx, queueKey(prefix, resource)).Val() == 0 {
 			time.Sleep(100 * time.Microsecond)
 		}
 		start := time.Now()
@@ -116,7 +116,7 @@ func raw(ctx context.Context, client *redis.Client, key string) error {
 var unlock = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
 	return 0`)
 
-// crowd calls call by so many goroutines at once, each with a name of its own.
+// crowd calls call from n goroutines at once, each with its own name.
 func crowd(workers int, call func(name string) error) func() error {
 	if workers == 1 {
 		return func() error { return call("account/42") }

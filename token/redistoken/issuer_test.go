@@ -2,15 +2,19 @@ package redistoken_test
 
 import (
 	"math"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/redistoken"
+	"github.com/fencepost/fencepost/token/tokentest"
 )
 
 func TestScriptsAreSentAgainWhenForgotten(t *testing.T) {
@@ -44,7 +48,8 @@ func TestTTLIsInWholeMilliseconds(t *testing.T) {
 	left := client.PTTL(t.Context(), lockKey(prefix, resource)).Val()
 	require.LessOrEqual(t, left, time.Minute, "rounded down")
 	require.False(t, grant.Until.Before(before.Add(time.Minute)))
-	// PTTL counts milliseconds that have begun, and a key lives to the end of its last one.
+	// PTTL counts milliseconds that have begun, and a key lives to the end of its last
+	// one.
 	require.False(t, grant.Until.After(time.Now().Add(left+time.Millisecond)), "never later than the server's expiry")
 }
 
@@ -80,13 +85,13 @@ func TestDriverErrorsAreWrapped(t *testing.T) {
 	}
 }
 
-func TestKeysOfOtherHands(t *testing.T) {
+func TestKeysWrittenByOtherPrograms(t *testing.T) {
 	t.Parallel()
 	client, prefix := testenv.Redis(t)
 	iss := &redistoken.Issuer{Client: client, Prefix: prefix}
 	lock, counter := lockKey(prefix, resource), counterKey(prefix, resource)
 	t.Run("a lock without expiry is held for ever", func(t *testing.T) {
-		require.NoError(t, client.Set(t.Context(), lock, "somebody", 0).Err())
+		require.NoError(t, client.Set(t.Context(), lock, "another", 0).Err())
 		_, err := iss.Acquire(t.Context(), resource, "a", long)
 		var held *token.HeldError
 		require.ErrorAs(t, err, &held)
@@ -102,4 +107,175 @@ func TestKeysOfOtherHands(t *testing.T) {
 			require.Zero(t, client.Exists(t.Context(), lock).Val(), value)
 		}
 	})
+}
+
+func TestIssuerOnRedis(t *testing.T) {
+	t.Parallel()
+	tokentest.TestIssuer(t, func(t *testing.T) token.Issuer {
+		client, prefix := testenv.Redis(t)
+		return closing(t, &redistoken.Issuer{Client: client, Prefix: prefix})
+	})
+}
+
+func TestIssuerOnMiniredis(t *testing.T) {
+	t.Parallel()
+	tokentest.TestIssuer(t, func(t *testing.T) token.Issuer {
+		return closing(t, &redistoken.Issuer{Client: embedded(t)})
+	})
+}
+
+func TestIssuerOnACluster(t *testing.T) {
+	t.Parallel()
+	cluster := testenv.RedisCluster(t, 3, 0)
+	tokentest.TestIssuer(t, func(t *testing.T) token.Issuer {
+		return closing(t, &redistoken.Issuer{Client: cluster.Client()})
+	})
+}
+
+// embedded returns a client of a Redis server in this process, connected by TCP.
+func embedded(t *testing.T) *redis.Client {
+	t.Helper()
+	server := miniredis.RunT(t)
+	server.ClockTTL(true)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// hazard R7
+func TestHoldersAreComparedWhole(t *testing.T) {
+	t.Parallel()
+	client, prefix := testenv.Redis(t)
+	iss := &redistoken.Issuer{Client: client, Prefix: prefix}
+	held := acquire(t, iss, "worker-10")
+	for _, holder := range []string{"worker-1", "worker-100", "Worker-10", "worker-10 ", "worker-1*"} {
+		other := token.Token{Resource: resource, Number: held.Number, Holder: holder}
+		_, err := iss.Renew(t.Context(), other, long)
+		require.ErrorIs(t, err, token.ErrLost)
+		require.ErrorIs(t, iss.Release(t.Context(), other), token.ErrLost)
+		_, err = iss.Acquire(t.Context(), resource, holder, long)
+		var refused *token.HeldError
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, "worker-10", refused.Holder)
+		require.Positive(t, refused.Remaining)
+		require.LessOrEqual(t, refused.Remaining, long)
+	}
+	require.NoError(t, iss.Release(t.Context(), held))
+}
+
+// hazard R7
+func TestNaiveOwnerCheckByPrefix(t *testing.T) {
+	t.Parallel()
+	client, prefix := testenv.Redis(t)
+	lock := acquire(t, &redistoken.Issuer{Client: client, Prefix: prefix}, "worker-10")
+	const byPrefix = `local v = redis.call('GET', KEYS[1])
+		if v and string.sub(v, 1, #ARGV[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+		return 0`
+	released := run(t, client, byPrefix, []string{lockKey(prefix, lock.Resource)}, "worker-1")
+	require.EqualValues(t, 1, released, "worker-1 must take worker-10's lock")
+}
+
+// hazard L4
+func TestRenewNeverAcquires(t *testing.T) {
+	t.Parallel()
+	client, prefix := testenv.Redis(t)
+	iss := &redistoken.Issuer{Client: client, Prefix: prefix}
+	key := lockKey(prefix, resource)
+	grant, err := iss.Acquire(t.Context(), resource, "late", 30*time.Millisecond)
+	require.NoError(t, err)
+	gone := func() bool { return client.Exists(t.Context(), key).Val() == 0 }
+	require.Eventually(t, gone, testTimeout, 5*time.Millisecond)
+
+	_, err = iss.Renew(t.Context(), grant.Token, long)
+	require.ErrorIs(t, err, token.ErrLost)
+	require.True(t, gone(), "free stays free")
+	successor := acquire(t, iss, "successor")
+	_, err = iss.Renew(t.Context(), grant.Token, long)
+	require.ErrorIs(t, err, token.ErrLost)
+	require.Equal(t, "successor", client.Get(t.Context(), key).Val())
+	require.Greater(t, successor.Number, grant.Token.Number)
+
+	t.Run("a renewal that sets what is missing steals it back", func(t *testing.T) {
+		require.NoError(t, iss.Release(t.Context(), successor))
+		require.True(t, client.SetNX(t.Context(), key, "late", long).Val())
+		_, err := iss.Acquire(t.Context(), resource, "robbed", long)
+		require.ErrorIs(t, err, token.ErrHeld)
+	})
+}
+
+func TestACounterThatIsNoNumberIsReported(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		put   []any // a command without its key
+		holds string
+	}{
+		"text":       {[]any{"SET", "12 apples"}, `"12 apples"`},
+		"long text":  {[]any{"SET", strings.Repeat("9x", 1000)}, `"` + strings.Repeat("9x", 32) + `"`},
+		"no text":    {[]any{"SET", "\xff\xfe"}, "\"\uFFFD\""},
+		"nan":        {[]any{"SET", "nan"}, `"nan"`},
+		"nothing":    {[]any{"SET", ""}, `""`},
+		"a fraction": {[]any{"SET", "999999999999.5e3"}, `"999999999999.5e3"`},
+		"a hash":     {[]any{"HSET", "field", "1"}, "a hash"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client, prefix := testenv.Redis(t)
+			iss := &redistoken.Issuer{Client: client, Prefix: prefix}
+			defer iss.Close()
+			key := counterKey(prefix, resource)
+			held := acquire(t, iss, "holder")
+			require.NoError(t, client.Del(t.Context(), key).Err())
+			require.NoError(t, client.Do(t.Context(), append([]any{c.put[0], key}, c.put[1:]...)...).Err())
+			kept := client.Dump(t.Context(), key).Val()
+			want := `the counter "` + key + `" is not a number: its value is ` + c.holds
+
+			require.NoError(t, iss.Release(t.Context(), held), "the lock can be released")
+			_, err := iss.Acquire(t.Context(), resource, "second", long)
+			require.EqualError(t, err, "redistoken: acquire account/42: "+want)
+			require.NotErrorIs(t, err, token.ErrExhausted)
+			require.ErrorContains(t, iss.Recover(t.Context(), resource, held.Number+1), want)
+			require.Zero(t, client.Exists(t.Context(), lockKey(prefix, resource)).Val(), "no lock is granted")
+			require.Equal(t, kept, client.Dump(t.Context(), key).Val(), "the counter is unchanged")
+			_, err = iss.Wait(t.Context(), resource, "waiter", long)
+			require.ErrorContains(t, err, want, "Wait returns the error too")
+
+			require.NoError(t, client.Del(t.Context(), key).Err())
+			require.Greater(t, acquire(t, iss, "third").Number, held.Number)
+		})
+	}
+}
+
+// hazard R5
+func TestLargeNumbersKeepTheirDigits(t *testing.T) {
+	t.Parallel()
+	client, prefix := testenv.Redis(t)
+	t.Run("on Redis", func(t *testing.T) { keepsDigits(t, client, prefix) })
+	t.Run("on miniredis", func(t *testing.T) { keepsDigits(t, embedded(t), "fencepost") })
+}
+
+func keepsDigits(t *testing.T, client *redis.Client, prefix string) {
+	iss := &redistoken.Issuer{Client: client, Prefix: prefix}
+	key := counterKey(prefix, resource)
+	require.NoError(t, client.Set(t.Context(), key, token.MaxNumber-3, 0).Err())
+	for _, want := range []int64{token.MaxNumber - 2, token.MaxNumber - 1, token.MaxNumber} {
+		require.Equal(t, want, cycle(t, iss, strconv.FormatInt(want, 10)).Number)
+		require.Equal(t, strconv.FormatInt(want, 10), client.Get(t.Context(), key).Val())
+	}
+
+	_, err := iss.Acquire(t.Context(), resource, "one too many", long)
+	require.ErrorIs(t, err, token.ErrExhausted)
+	require.Equal(t, strconv.Itoa(token.MaxNumber), client.Get(t.Context(), key).Val(), "the counter stays")
+	require.Zero(t, client.Exists(t.Context(), lockKey(prefix, resource)).Val(), "it has no holder")
+}
+
+// hazard R5
+func TestNaiveScriptLosesDigits(t *testing.T) {
+	t.Parallel()
+	client, prefix := testenv.Redis(t)
+	for _, write := range []string{"tostring(n)", "n .. ''"} {
+		script := "local n = tonumber(ARGV[1]) + 1; redis.call('SET', KEYS[1], " + write + "); return redis.call('GET', KEYS[1])"
+		first := run(t, client, script, []string{prefix + ":naive"}, "179516977481431")
+		second := run(t, client, script, []string{prefix + ":naive"}, "179516977481432")
+		require.Equal(t, first, second, "%s must write two numbers as one", write)
+	}
 }

@@ -1,13 +1,16 @@
 package redistoken_test
 
 import (
+	"fmt"
+	"hash/crc32"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/token/pgtoken"
 	"github.com/fencepost/fencepost/token/redistoken"
 )
@@ -24,7 +27,7 @@ func TestNumbersRiseAcrossLossOfMemory(t *testing.T) {
 	second := acquire(t, iss, "second")
 
 	require.Greater(t, second.Number, first.Number)
-	require.Less(t, client.Incr(t.Context(), "naive").Val(), naive, "a bare INCR must begin anew")
+	require.Less(t, client.Incr(t.Context(), "naive").Val(), naive, "a bare INCR must start again at 1")
 	var store guard.Memory
 	require.NoError(t, store.Admit(t.Context(), second))
 	require.ErrorIs(t, store.Admit(t.Context(), first), guard.ErrStale)
@@ -61,5 +64,59 @@ func TestNumbersCompareAcrossIssuers(t *testing.T) {
 	require.ErrorIs(t, store.Admit(t.Context(), second), guard.ErrStale)
 
 	naive := client.Incr(t.Context(), prefix+":naive").Val()
-	require.Less(t, naive, first.Number, "a bare INCR must be refused by everybody for ever")
+	require.Less(t, naive, first.Number, "a bare INCR must be refused by every guard for ever")
+}
+
+// hazard R3
+func TestALostQueueIsRebuiltInItsOrder(t *testing.T) {
+	t.Parallel()
+	server := testenv.OwnRedis(t)
+	client := server.Client()
+	holder := &redistoken.Issuer{Client: client}
+	tok := acquire(t, holder, "holder")
+	queue := queueKey("fencepost", resource)
+	first := startWait(t.Context(), t, closing(t, &redistoken.Issuer{Client: client}), client, "first", long)
+	require.Positive(t, client.TTL(t.Context(), queue).Val(), "an abandoned queue expires")
+	require.NoError(t, client.Del(t.Context(), queue).Err())
+	second := startWait(t.Context(), t, closing(t, &redistoken.Issuer{Client: client}), client, "second", long)
+	order := func() (holders []string) {
+		for _, member := range client.ZRange(t.Context(), queue, 0, -1).Val() {
+			holder, _, _ := strings.Cut(member, "\n")
+			holders = append(holders, holder)
+		}
+		return holders
+	}
+	require.Equal(t, []string{"second"}, order(), "the first has lost its place")
+	// A waiter that may have missed a notification polls again, with its ticket.
+	require.NoError(t, client.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err())
+	require.Eventually(t, func() bool { return len(order()) == 2 }, testTimeout, time.Millisecond)
+	require.Equal(t, []string{"first", "second"}, order())
+	require.NoError(t, holder.Release(t.Context(), tok))
+	require.NoError(t, holder.Release(t.Context(), awaitGrant(t, first).Token))
+	awaitGrant(t, second)
+}
+
+// hazard R4
+func TestCountersAreBoundedHoweverManyResources(t *testing.T) {
+	t.Parallel()
+	server := testenv.OwnRedis(t)
+	iss := &redistoken.Issuer{Client: server.Client()}
+	const resources = 2 * 256
+	var buckets [256]int
+	for n, done := 0, 0; done < resources; n++ { // two of each bucket
+		name := fmt.Sprint("account/", n)
+		if bucket := crc32.ChecksumIEEE([]byte(name)) % 256; buckets[bucket] < 2 {
+			buckets[bucket]++
+			done++
+			grant, err := iss.Acquire(t.Context(), name, "a", long)
+			require.NoError(t, err)
+			require.NoError(t, iss.Release(t.Context(), grant.Token))
+		}
+	}
+	require.EqualValues(t, 256, server.Client().DBSize(t.Context()).Val(), "all buckets' counters, and nothing else")
+
+	for n := range resources {
+		require.NoError(t, server.Client().Incr(t.Context(), fmt.Sprint("naive/", n)).Err())
+	}
+	require.EqualValues(t, 256+resources, server.Client().DBSize(t.Context()).Val(), "a counter each must stay for ever")
 }

@@ -7,14 +7,14 @@ import (
 )
 
 var (
-	//go:embed free.lua
-	freeSource string
-	//go:embed owned.lua
-	ownedSource string
+	//go:embed acquire_fast.lua
+	acquireFastSource string
+	//go:embed release_fast.lua
+	releaseFastSource string
 	//go:embed mint.lua
 	mintSource string
-	//go:embed line.lua
-	lineSource string
+	//go:embed queue.lua
+	queueSource string
 	//go:embed acquire.lua
 	acquireSource string
 	//go:embed wait.lua
@@ -23,21 +23,21 @@ var (
 	releaseSource string
 	//go:embed renew.lua
 	renewSource string
-	//go:embed raise.lua
-	raiseSource string
-	//go:embed look.lua
-	lookSource string
+	//go:embed recover.lua
+	recoverSource string
+	//go:embed numsub.lua
+	numsubSource string
 
-	// What is nearly always so comes first: Lua makes its functions anew each time.
-	acquireScript = newScript(0, 3, freeSource+mintSource+lineSource+acquireSource)
-	waitScript    = newScript(0, 3, freeSource+mintSource+lineSource+waitSource)
-	releaseScript = newScript(0, 3, ownedSource+mintSource+lineSource+releaseSource)
+	// The fast path comes first, since Lua creates the functions after it on every run.
+	acquireScript = newScript(0, 3, acquireFastSource+mintSource+queueSource+acquireSource)
+	waitScript    = newScript(0, 3, acquireFastSource+mintSource+queueSource+waitSource)
+	releaseScript = newScript(0, 3, releaseFastSource+mintSource+queueSource+releaseSource)
 	renewScript   = newScript(0, 1, renewSource)
-	raiseScript   = newScript(1, 2, raiseSource)
-	lookScript    = newScript(0, 1, lookSource)
+	recoverScript = newScript(1, 2, recoverSource)
+	numsubScript  = newScript(0, 1, numsubSource)
 )
 
-// script is one of the scripts, and which of the keys it is given.
+// script is a Lua script. Its KEYS are keys.args[from:to].
 type script struct {
 	from, to   int
 	count      any

@@ -4,103 +4,227 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/fencepost/fencepost/token"
 )
 
-var _ token.Waiter = (*Issuer)(nil)
-
 const (
-	// keepLine is how long a line lives in Redis that no waiter asks about:
-	// they ask every minute.
-	keepLine = 5 * time.Minute
-	// goodbye bounds what is done for a waiter that has given up.
-	goodbye = time.Second
-	// patience is how long a server may fail to answer those who wait.
-	patience = 10 * time.Second
+	// queueExpiry is how long a queue is kept in Redis after the last poll. Waiters poll
+	// at least once a minute.
+	queueExpiry = 5 * time.Minute
+	// maxPollInterval bounds how long a lost notification has no effect if the lock has a
+	// longer expiry, or none.
+	maxPollInterval = time.Minute
+	// releaseTimeout bounds the requests for a waiter whose Wait is about to return.
+	releaseTimeout = time.Second
+	// stallTimeout is how long a waiter waits for a server that does not reply.
+	stallTimeout = 10 * time.Second
 )
 
-// Wait implements [token.Waiter]. It asks at once, and waits in Redis, in a
-// line that all processes share: first come, first served. Those who wait in
-// one process for one resource stand behind one entry: when it is their
-// process's turn each of them has the lock once, up to 64, before the next
-// process. Of ttl only whole milliseconds count, and at least one is needed.
+// ErrClosed is returned by a Wait that would have to wait when the Issuer is closed.
+var ErrClosed = errors.New("redistoken: issuer is closed")
+
+var errStalled = fmt.Errorf("%w: the server does not reply", token.ErrUnreachable)
+
+// Wait implements [token.QueueIssuer]. It first tries to acquire. If the lock is held, it
+// waits in a queue in Redis that all processes share, in the order of arrival. The
+// waiters of one process for one resource share one entry of that queue. When the entry
+// is at the head, they have the lock in turn, up to 64 of them, before the next process.
+// The ttl is rounded down to whole milliseconds; less than one is an error.
 //
-// The first wait that is refused subscribes: see Close. What was handed over
-// is granted for a third of ttl, at least 250 ms, at most ttl. While the server
-// does not answer, for twenty seconds at most, waiting goes on. When ctx ends,
-// leaving the line of a server that does not answer takes a second and a half.
+// The first Wait that is refused subscribes: see Close. A lock that is handed over is
+// first granted for a third of ttl, at least 250 ms and at most ttl. If the server does
+// not reply, Wait continues for up to twenty seconds. If ctx ends while the server does
+// not reply, Wait returns up to a second and a half later, since it tries to leave the
+// queue.
 func (i *Issuer) Wait(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
 	ttl, k, err := i.request(resource, holder, ttl)
 	if err != nil {
 		return token.Grant{}, err
 	}
 	if cause := context.Cause(ctx); cause != nil {
-		return token.Grant{}, i.gaveUp(k, nil, cause) // nothing was asked: holder may have the lock from before
+		return token.Grant{}, waitError(k, nil, cause) // without a release: holder may have had the lock before this call
 	}
 	var held *token.HeldError
-	if !i.listening(k) || i.hall.holds(k, holder) {
-		grant, err := i.acquire(ctx, k, holder, ttl)
+	if !i.subscribed(k) || i.state.isHolder(k, holder) {
+		grant, err := i.acquireFirst(ctx, k, holder, ttl)
 		if err == nil {
 			return grant, nil
 		}
 		if !errors.As(err, &held) {
-			i.abandon(ctx, k, holder)
+			i.releaseBestEffort(ctx, k, holder)
+			if cause := context.Cause(ctx); cause != nil {
+				err = waitError(k, nil, cause)
+			}
 			return token.Grant{}, err
 		}
 	}
-	inbox, box, err := i.listen(ctx, k)
+	address, ch, err := i.openChannel(ctx, k)
 	if err != nil {
-		return token.Grant{}, i.gaveUp(k, held, err)
+		return token.Grant{}, waitError(k, held, err)
 	}
-	w := newWaiter(holder, inbox, ttl)
-	l, alone := i.hall.join(k, box, w)
-	grant, err := i.stand(ctx, l, w, held != nil || !alone)
+	w := newWaiter(holder, address, ttl)
+	q, alone := i.state.add(k, ch, w)
+	grant, err := i.waitTurn(ctx, q, w, held != nil || !alone)
 	if err != nil {
 		return token.Grant{}, err
 	}
 	return i.replicated(ctx, k, grant, ttl)
 }
 
-// stand waits in l until w is granted the lock. Where answered is false no
-// request of w was answered yet: then a first one that fails is its error.
-func (i *Issuer) stand(ctx context.Context, l *line, w *waiter, answered bool) (token.Grant, error) {
-	timer := time.NewTimer(longestPoll)
+// acquireFirst sends the first request of a Wait. It waits for the reply for a moment
+// after ctx has ended, to prevent the following:
+//
+//  1. The request is sent on one connection, and ctx ends.
+//  2. A release of the lock is sent on another connection. It arrives first and has no
+//     effect.
+//  3. The first request arrives and acquires the lock for a caller that has returned.
+func (i *Issuer) acquireFirst(ctx context.Context, k *keys, holder string, ttl time.Duration) (token.Grant, error) {
+	sent := time.Now()
+	i.state.mayExtend(k.lock, holder, sent.Add(ttl))
+	c := newCommand(ctx, acquireScript, k, holder, ttl.Milliseconds())
+	if !i.execute(ctx, c) {
+		select {
+		case <-c.done:
+		case <-time.After(releaseTimeout / 2):
+			return token.Grant{}, context.Cause(ctx)
+		}
+	}
+	reply, err := c.reply(ctx)
+	return i.acquired(ctx, k, holder, ttl, sent, reply, err)
+}
+
+// waitTurn waits in q until w is granted the lock. answered reports whether the server
+// has replied to an earlier request of this Wait. If it has not, the first failure ends
+// the Wait.
+func (i *Issuer) waitTurn(ctx context.Context, q *waitQueue, w *waiter, answered bool) (token.Grant, error) {
+	timer := time.NewTimer(maxPollInterval)
 	defer timer.Stop()
-	var failing time.Time // since when the server has not answered
+	var failingSince time.Time // zero while the server replies
 	for {
 		select {
 		case grant := <-w.grants:
 			return grant, nil
 		case <-ctx.Done():
-			return token.Grant{}, i.leave(ctx, l, w, context.Cause(ctx))
-		case <-i.hall.ctx.Done():
-			return token.Grant{}, i.leave(ctx, l, w, ErrClosed)
+			return token.Grant{}, i.leave(ctx, q, w, context.Cause(ctx))
+		case <-i.state.ctx.Done():
+			return token.Grant{}, i.leave(ctx, q, w, ErrClosed)
 		case <-w.wake:
 		case <-timer.C:
 		}
-		if wait := i.hall.due(w); wait > 0 {
+		if wait := i.state.untilPoll(w); wait > 0 {
 			timer.Reset(wait)
 			continue
 		}
-		grant, err := i.ask(ctx, l, w)
+		grant, err := i.poll(ctx, q, w)
 		switch {
 		case err == nil && grant.Token.Number > 0:
 			return grant, nil
 		case err == nil:
-			answered, failing = true, time.Time{}
-		case failing.IsZero() && answered && !errors.Is(err, token.ErrExhausted):
-			failing = time.Now()
-		case !answered || errors.Is(err, token.ErrExhausted) || time.Since(failing) > patience:
-			return token.Grant{}, i.leave(ctx, l, w, err)
+			answered, failingSince = true, time.Time{}
+		case failingSince.IsZero() && answered && !isFinal(err):
+			failingSince = time.Now()
+		case !answered || isFinal(err) || time.Since(failingSince) > stallTimeout:
+			return token.Grant{}, i.leave(ctx, q, w, err)
 		}
-		timer.Reset(i.hall.due(w))
+		timer.Reset(i.state.untilPoll(w))
 	}
 }
 
-// gaveUp is the error of a Wait that ended because of err.
-func (i *Issuer) gaveUp(k *keys, held *token.HeldError, err error) error {
+// isFinal reports whether a retry after err cannot succeed.
+func isFinal(err error) bool {
+	var counter *counterError
+	return errors.Is(err, token.ErrExhausted) || errors.As(err, &counter)
+}
+
+// poll runs wait.lua for w: either the lock is granted, or w is then in the queue in
+// Redis. poll returns neither a grant nor an error if another waiter polls for this
+// process, or if w has to wait. It continues for a moment after ctx has ended, so that it
+// has taken effect before leave runs.
+func (i *Issuer) poll(ctx context.Context, q *waitQueue, w *waiter) (token.Grant, error) {
+	ticket, ok := i.state.startPoll(q, w)
+	if !ok {
+		return token.Grant{}, nil
+	}
+	bound, cancel := pollContext(ctx, releaseTimeout/2)
+	defer cancel()
+	sent := time.Now()
+	reply, err := i.run(bound, waitScript, q.keys,
+		w.holder, w.ttl.Milliseconds(), w.member, ticket, queueExpiry.Milliseconds())
+	if err != nil {
+		return token.Grant{}, i.state.pollFailed(w, err)
+	}
+	number, refused, err := parseGrant(reply, q.keys.resource)
+	if err != nil {
+		return token.Grant{}, i.state.pollFailed(w, err)
+	}
+	i.state.mu.Lock()
+	defer i.state.mu.Unlock()
+	w.polling = false
+	if refused != nil {
+		if slices.Contains(q.waiters, w) {
+			q.refused(w, sent, refused)
+		}
+		return token.Grant{}, nil
+	}
+	tok := token.Token{Resource: q.keys.resource, Number: number, Holder: w.holder}
+	grant := token.Grant{Token: tok, Until: sent.Add(w.ttl)}
+	turns := q.localTurns()
+	if h := w.handoff; h != nil && h.ownTurn && h.next == w {
+		turns = h.turns // this process's release granted the lock, and its reply was not read yet
+	}
+	if q.grant(w, grant, turns) {
+		<-w.grants // poll returns it instead
+	} else { // this process's release has granted the lock in the meantime, for a shorter time
+		q.held[w.holder] = grant.Until
+	}
+	return grant, nil
+}
+
+// pollContext returns a context that ends a delay after ctx does, and after stallTimeout
+// at the latest.
+func pollContext(ctx context.Context, delay time.Duration) (context.Context, context.CancelFunc) {
+	bound, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), stallTimeout, errStalled)
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(delay, cancel) })
+	return bound, func() { stop(); cancel() }
+}
+
+// pollDelay returns the delay before the poll for a lock that expires after left. left
+// may be negative if the reply was slow. The delay is random, so that the waiters of
+// several processes do not poll at the same moment: the first poll hands the lock to the
+// head of the queue.
+func pollDelay(left time.Duration) time.Duration {
+	left = max(0, min(left, maxPollInterval))
+	return left + 2*time.Millisecond + rand.N(left/16+8*time.Millisecond)
+}
+
+// leave removes w from the queue and returns cause as a waitError. If w was granted the
+// lock at the same moment, leave hands it to the next waiter.
+func (i *Issuer) leave(ctx context.Context, q *waitQueue, w *waiter, cause error) error {
+	err := waitError(q.keys, i.state.currentHolder(q), cause)
+	inRedis, handoff := i.state.remove(q, w)
+	if !inRedis {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	if handoff != nil {
+		select {
+		case <-handoff.done: // before that, w could be handed the lock after it has left
+		case <-ctx.Done():
+		}
+	}
+	if _, failed := i.release(ctx, q.keys, w.holder, w); failed != nil {
+		return fmt.Errorf("%w (leaving the queue failed; a grant to it ends after %s: %w)", err, w.handoffTTL, failed)
+	}
+	return err
+}
+
+// waitError returns the error of a Wait that ended because of err.
+func waitError(k *keys, held *token.HeldError, err error) error {
 	if held == nil {
 		return fmt.Errorf("redistoken: wait for %s: %w", k.resource, err)
 	}

@@ -1,17 +1,19 @@
--- Grants a lock and mints its number, or puts who asks into the line.
--- KEYS lock, counter, line
--- ARGV[1] who asks
--- ARGV[2] for how long, in milliseconds
--- ARGV[3] its member of the line
--- ARGV[4] its ticket, or nothing if it has none yet
--- ARGV[5] how long the line is kept, in milliseconds
--- Answers the number, or 0 where none is left, or {holder, remaining milliseconds, time, ticket}.
+-- Polls for a waiter: grants the lock and mints its number, or puts the caller into the queue. It runs after
+-- acquire_fast.lua, mint.lua and queue.lua in one script (see script.go).
+-- KEYS lock, counter, queue
+-- ARGV[1] the caller's holder
+-- ARGV[2] the ttl in milliseconds
+-- ARGV[3] the caller's member of the queue
+-- ARGV[4] its ticket, or empty if it has none yet
+-- ARGV[5] the expiry of the queue in milliseconds
+-- Returns the number; 0 if no number is left; {0, key, value} if the counter is not a number; or
+-- {holder, remaining milliseconds, time, ticket}.
 local holder, ticket = redis.call('GET', KEYS[1]), nil
 if holder == ARGV[1] then
-  redis.call('ZREM', KEYS[3], ARGV[3]) -- it was handed over, and the message was lost
+  redis.call('ZREM', KEYS[3], ARGV[3]) -- the lock was handed over, and the notification was lost
 else
-  ticket = line_up(ARGV[3], ARGV[4], ARGV[5])
-  holder = holder or dispatch(ARGV[1])
+  ticket = enqueue(ARGV[3], ARGV[4], ARGV[5])
+  holder = holder or hand_over(ARGV[1])
 end
 if holder and holder ~= ARGV[1] then
   local time = redis.call('TIME')
@@ -20,7 +22,7 @@ end
 
 local number = holder and mint()
 if not number then
-  return 0
+  return counter_error or 0
 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+grant(ARGV[1], ARGV[2])
 return number

@@ -13,11 +13,11 @@ import (
 
 var last atomic.Int64
 
-// Context returns t's own context with a valid token of each resource, for
-// unit tests of code that asks its context for one. Every token is a new
-// acquisition: the numbers rise from call to call, so that with the tokens of
-// two calls a test plays both a holder and its successor. Nothing is held, and
-// no lease stands behind the tokens. A name that no resource can have fails t.
+// Context returns t's own context with a valid token of each resource, for unit tests of
+// code that gets its token from the context. Each token is a new acquisition: numbers
+// rise from call to call, so the tokens of two calls can represent a holder and its
+// successor. No resource is held, and the tokens have no lease. If a name is not valid,
+// Context fails t.
 func Context(t testing.TB, resources ...string) context.Context {
 	t.Helper()
 	ctx := t.Context()
@@ -32,8 +32,8 @@ func Context(t testing.TB, resources ...string) context.Context {
 	return ctx
 }
 
-// next starts at the clock, as every issuer does, so that the numbers rise
-// from run to run over marks that a database has kept.
+// next returns a number that is at least the clock, as every issuer does. So numbers also
+// rise from run to run, above the marks that a database has kept.
 func next() int64 {
 	for {
 		old := last.Load()

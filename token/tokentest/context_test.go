@@ -20,7 +20,7 @@ func TestContextCarriesAValidTokenPerResource(t *testing.T) {
 		tok, err := token.FromContext(ctx, resource)
 		require.NoError(t, err)
 		require.Equal(t, resource, tok.Resource)
-		require.NoError(t, tok.Check())
+		require.NoError(t, tok.Validate())
 	}
 	_, err := token.FromContext(ctx, "account/43")
 	require.ErrorIs(t, err, token.ErrMissing)
@@ -57,7 +57,7 @@ func TestContextFailsTheTestForABadName(t *testing.T) {
 	require.Equal(t, `token: resource "" must not be empty`, fatal.message)
 }
 
-// fatalTB notes what it is failed with.
+// fatalTB records the arguments of Fatal.
 type fatalTB struct {
 	testing.TB
 	message string

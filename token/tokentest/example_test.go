@@ -20,7 +20,7 @@ func deposit(ctx context.Context, store guard.Store, resource string) error {
 	return store.Admit(ctx, tok)
 }
 
-// A unit test plays a holder and its successor without a lock service.
+// A unit test creates a holder and its successor without a lock service.
 func ExampleContext() {
 	_ = func(t *testing.T) { // func TestDepositRefusesAZombie(t *testing.T)
 		zombie := tokentest.Context(t, "account/42")
@@ -35,7 +35,7 @@ func ExampleContext() {
 	}
 }
 
-// An issuer's own test.
+// The test of an issuer calls TestIssuer.
 func ExampleTestIssuer() {
 	_ = func(t *testing.T) { // func TestIssuer(t *testing.T)
 		tokentest.TestIssuer(t, func(*testing.T) token.Issuer { return new(memtoken.Issuer) })

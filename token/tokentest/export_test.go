@@ -7,17 +7,17 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// Broken checks the one rule that says so.
-func Broken(ctx context.Context, says string, iss token.Issuer) error {
+// Broken checks the rule with the given name.
+func Broken(ctx context.Context, name string, iss token.Issuer) error {
 	all := rules(iss)
-	return all[slices.IndexFunc(all, func(r rule) bool { return r.says == says })].broken(ctx, iss)
+	return all[slices.IndexFunc(all, func(r rule) bool { return r.name == name })].broken(ctx, iss)
 }
 
-// Rules returns what the rules for iss say.
+// Rules returns the names of the rules for iss.
 func Rules(iss token.Issuer) []string {
-	var says []string
+	var names []string
 	for _, r := range rules(iss) {
-		says = append(says, r.says)
+		names = append(names, r.name)
 	}
-	return says
+	return names
 }

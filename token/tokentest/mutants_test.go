@@ -14,19 +14,19 @@ import (
 	"github.com/fencepost/fencepost/token/tokentest"
 )
 
-// thisCentury is when the bubbles begin that the mutants run in: at their own
-// beginning, in the year 2000, microseconds still have fifteen digits.
+// thisCentury is the start time of the mutants' bubbles. At a bubble's own start, in the
+// year 2000, microseconds still have fifteen digits.
 var thisCentury = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-var mutants = []map[flaw][]string{issuerMutants, lineMutants, batchMutants, raiseMutants}
+var mutants = []map[flaw][]string{issuerMutants, queueMutants, batchMutants, recoverMutants}
 
 func TestEveryBrokenIssuerIsCaughtByItsRule(t *testing.T) {
 	t.Parallel()
 	for _, some := range mutants {
-		for flaw, says := range some {
+		for flaw, rules := range some {
 			t.Run(string(flaw), func(t *testing.T) {
 				t.Parallel()
-				for _, rule := range says {
+				for _, rule := range rules {
 					synctest.Test(t, func(t *testing.T) {
 						time.Sleep(time.Until(thisCentury))
 						err := tokentest.Broken(t.Context(), rule, newModel(flaw))
@@ -38,13 +38,13 @@ func TestEveryBrokenIssuerIsCaughtByItsRule(t *testing.T) {
 	}
 }
 
-// The clock of a bubble has no monotonic reading.
+// The clock in a bubble has no monotonic reading.
 func TestAWallClockIsCaughtInRealTime(t *testing.T) {
 	t.Parallel()
 	for _, rule := range []string{
 		"Until counts the whole ttl on the monotonic clock",
 		"Until of a batch counts each ttl on the monotonic clock",
-		"nobody else is granted the resource before the Until of a hand-over",
+		"no other holder is granted the resource before the Until of a hand-off",
 	} {
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
@@ -61,7 +61,7 @@ func TestEveryRuleCatchesABrokenIssuer(t *testing.T) {
 		caught = slices.Concat(caught, slices.Concat(slices.Collect(maps.Values(some))...))
 	}
 	for _, rule := range tokentest.Rules(newModel(none)) {
-		require.Contains(t, caught, rule, "no mutant says that this rule can fail")
+		require.Contains(t, caught, rule, "no mutant proves that this rule can fail")
 	}
 }
 

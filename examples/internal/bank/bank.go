@@ -1,5 +1,5 @@
-// Package bank is what the tests of the examples share: an account in a real
-// PostgreSQL, and a holder who is overtaken while it sleeps.
+// Package bank is shared by the tests of the examples: an account in a real PostgreSQL,
+// and a holder that is paused until its successor has written.
 package bank
 
 import (
@@ -12,34 +12,34 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/testenv"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/simulations/pgxpoint"
 	"github.com/fencepost/fencepost/simulations/sqlpoint"
 	"github.com/fencepost/fencepost/token"
 )
 
-// Resource is what the account 42 is called.
+// Resource is the resource of account 42.
 const Resource = "account/42"
 
-// Opening is its balance at first.
+// Opening is its initial balance.
 const Opening = 1_000_000
 
 const accounts = "CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL);"
 
-// Pool opens a migrated database of this test alone. The schema makes its
-// tables; empty, there is accounts (id, balance).
+// Pool opens a migrated database for this test only. schema is the SQL that makes its
+// tables, or "" for a table accounts (id, balance).
 func Pool(t testing.TB, schema string) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(testenv.Database(t))
 	require.NoError(t, err)
-	config.ConnConfig.Tracer = pgxpoint.Tracer{} // of use to simulations alone
+	config.ConnConfig.Tracer = pgxpoint.Tracer{} // used by simulations only
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	db := stdlib.OpenDBFromPool(pool)
 	defer db.Close()
-	require.NoError(t, migrations.Up(t.Context(), db))
+	require.NoError(t, migrations.Set{}.Up(t.Context(), db))
 	if schema == "" {
 		schema = accounts
 	}
@@ -48,7 +48,7 @@ func Pool(t testing.TB, schema string) *pgxpool.Pool {
 	return pool
 }
 
-// DB is Pool, over database/sql.
+// DB is Pool over database/sql.
 func DB(t testing.TB) *sql.DB {
 	t.Helper()
 	config := Pool(t, "").Config().ConnConfig

@@ -13,8 +13,8 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// ErrFunds is returned for an account with less than what is wanted.
-var ErrFunds = errors.New("accounts: not enough")
+// ErrFunds is returned if the balance of the account is too low.
+var ErrFunds = errors.New("accounts: balance too low")
 
 // Accounts is the repository.
 type Accounts struct {
@@ -27,10 +27,10 @@ func New(pool *pgxpool.Pool) *Accounts {
 	return &Accounts{pool: pool, fence: &sqlguard.Guard{DB: pool}}
 }
 
-// resource is the one name that all writers of an account use.
+// resource returns the resource's name, which all writers of an account must use.
 func resource(id int64) string { return fmt.Sprintf("account/%d", id) }
 
-// Claim is for the token.Locker of whoever works on accounts.
+// Claim raises an account's mark. It is the Claim of the lock.Locker for accounts.
 func (a *Accounts) Claim(ctx context.Context, tok token.Token) error { return a.fence.Admit(ctx, tok) }
 
 // Balance returns the balance of an account.
@@ -39,13 +39,13 @@ func (a *Accounts) Balance(ctx context.Context, id int64) (balance int64, err er
 	return balance, err
 }
 
-// SetBalance sets it.
+// SetBalance sets the balance of an account.
 func (a *Accounts) SetBalance(ctx context.Context, id, balance int64) error {
 	_, err := a.fence.On(resource(id)).Exec(ctx, "UPDATE accounts SET balance = $2 WHERE id = $1", id, balance)
 	return err
 }
 
-// Withdraw takes amount from an account that has it.
+// Withdraw takes amount from an account. It returns ErrFunds if the balance is lower.
 func (a *Accounts) Withdraw(ctx context.Context, id, amount int64) error {
 	return a.fence.Update(ctx, resource(id), func(tx pgx.Tx) error {
 		var balance int64

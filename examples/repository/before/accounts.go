@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// ErrFunds is returned for an account with less than what is wanted.
-var ErrFunds = errors.New("accounts: not enough")
+// ErrFunds is returned if the balance of the account is too low.
+var ErrFunds = errors.New("accounts: balance too low")
 
 // Accounts is the repository.
 type Accounts struct {
@@ -28,13 +28,13 @@ func (a *Accounts) Balance(ctx context.Context, id int64) (balance int64, err er
 	return balance, err
 }
 
-// SetBalance sets it.
+// SetBalance sets the balance of an account.
 func (a *Accounts) SetBalance(ctx context.Context, id, balance int64) error {
 	_, err := a.pool.Exec(ctx, "UPDATE accounts SET balance = $2 WHERE id = $1", id, balance)
 	return err
 }
 
-// Withdraw takes amount from an account that has it.
+// Withdraw takes amount from an account. It returns ErrFunds if the balance is lower.
 func (a *Accounts) Withdraw(ctx context.Context, id, amount int64) error {
 	return pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		var balance int64

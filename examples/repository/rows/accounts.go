@@ -9,27 +9,28 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/sqlguard/rowguard"
 	"github.com/fencepost/fencepost/token"
 )
 
-// ErrFunds is returned for an account with less than what is wanted.
-var ErrFunds = errors.New("accounts: not enough")
+// ErrFunds is returned if the balance of the account is too low.
+var ErrFunds = errors.New("accounts: balance too low")
 
 // Accounts is the repository.
 type Accounts struct {
 	pool *pgxpool.Pool
-	rows *sqlguard.Table
+	rows *rowguard.Table
 }
 
-// New returns the accounts of a database, whose table has the columns of
+// New returns the accounts of a database. The table must have the columns of
 // fencepost.add_mark_columns.
 func New(pool *pgxpool.Pool) *Accounts {
-	return &Accounts{pool: pool, rows: &sqlguard.Table{
+	return &Accounts{pool: pool, rows: &rowguard.Table{
 		Guard: &sqlguard.Guard{DB: pool}, Name: pgx.Identifier{"accounts"}, Prefix: "account/",
 	}}
 }
 
-// Claim is for the token.Locker of whoever works on accounts.
+// Claim raises an account's mark. It is the Claim of the lock.Locker for accounts.
 func (a *Accounts) Claim(ctx context.Context, tok token.Token) error { return a.rows.Claim(ctx, tok) }
 
 // Balance returns the balance of an account.
@@ -38,14 +39,15 @@ func (a *Accounts) Balance(ctx context.Context, id int64) (balance int64, err er
 	return balance, err
 }
 
-// SetBalance sets it.
+// SetBalance sets the balance of an account.
 func (a *Accounts) SetBalance(ctx context.Context, id, balance int64) error {
-	return a.rows.Update(ctx, id, sqlguard.Set{{"balance", balance}})
+	return a.rows.Update(ctx, id, rowguard.Set{"balance": balance})
 }
 
-// Withdraw takes amount from an account that has it. It needs no transaction:
-// since the token was claimed the row is nobody else's, or the write is refused.
-// Under one token it is for one goroutine at a time.
+// Withdraw takes amount from an account. It returns ErrFunds if the balance is lower. It
+// needs no transaction: after the claim no older holder can write the row, and if a newer
+// holder has written it, this write is refused. Calls under one token must not be
+// concurrent.
 func (a *Accounts) Withdraw(ctx context.Context, id, amount int64) error {
 	balance, err := a.Balance(ctx, id)
 	if err != nil {

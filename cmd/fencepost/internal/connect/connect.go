@@ -1,0 +1,133 @@
+// Package connect connects the commands to servers: it parses URLs, bounds the time that a
+// server has to answer, and adds to errors what to do.
+package connect
+
+import (
+	"context"
+	"database/sql"
+	_ "embed" // the statement
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/redis/go-redis/v9"
+)
+
+// Timeout bounds the first answer of a server. Tests raise it for busy machines.
+var Timeout = 5 * time.Second
+
+// Within returns ctx, bounded by [Timeout].
+func Within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, Timeout, fmt.Errorf("no answer within %s", Timeout))
+}
+
+// WithCause adds to err the cause of ctx if ctx has ended, unless err has that cause.
+func WithCause(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+		return fmt.Errorf("%w: %w", cause, err)
+	}
+	return err
+}
+
+// BadURL is the error for a URL that cannot be parsed. The drivers' own errors
+// quote the URL, and leave out the password only if the URL is well-formed.
+func BadURL(what string) error {
+	return errors.New(what + " that can be read; in a URL, a password's special characters are %-encoded")
+}
+
+// PostgresConfig parses the URL, and sets the application's name. It returns an error if url
+// is empty or cannot be parsed.
+func PostgresConfig(url, application string) (*pgx.ConnConfig, error) {
+	if url == "" { // as from a variable that is not set: pgx would try its default server
+		return nil, errors.New("postgres: the URL is empty")
+	}
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, BadURL("postgres: neither a postgres:// URL nor keyword=value pairs")
+	}
+	NameApplication(config, application)
+	return config, nil
+}
+
+// NameApplication sets application_name, unless the URL does.
+func NameApplication(config *pgx.ConnConfig, application string) {
+	if _, given := config.RuntimeParams["application_name"]; !given {
+		config.RuntimeParams["application_name"] = application
+	}
+}
+
+// Postgres connects within [Timeout].
+func Postgres(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
+	ctx, cancel := Within(ctx)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("postgres cannot be used: %w", WithCause(ctx, err))
+	}
+	return conn, nil
+}
+
+// PostgresDB returns a database/sql pool, if the server answers within [Timeout].
+func PostgresDB(ctx context.Context, config *pgx.ConnConfig) (*sql.DB, error) {
+	ctx, cancel := Within(ctx)
+	defer cancel()
+	db := stdlib.OpenDB(*config)
+	if err := db.PingContext(ctx); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("postgres cannot be used: %w", WithCause(ctx, err))
+	}
+	return db, nil
+}
+
+// Redis returns a client, and a function that returns an error if the server does not
+// answer. flag has the URL.
+func Redis(url, flag string) (*redis.Client, func(ctx context.Context) error, error) {
+	options, err := redis.ParseURL(url)
+	if err != nil {
+		return nil, nil, BadURL(flag + ": not a redis:// URL")
+	}
+	options.ContextTimeoutEnabled = true
+	client := redis.NewClient(options)
+	return client, func(ctx context.Context) error {
+		if err := client.Ping(ctx).Err(); err != nil {
+			return fmt.Errorf("redis at %s cannot be used: %w", options.Addr, err)
+		}
+		return nil
+	}, nil
+}
+
+// GrantSQL selects the GRANTs that a role lacks. Its arguments are the schema, the tables to
+// read, and the function to call with its types, or "".
+//
+//go:embed grant.sql
+var GrantSQL string
+
+// MissingGrant adds to err the missing GRANT, if the server has denied a right. query runs
+// [GrantSQL].
+func MissingGrant(err error, query func(missing *string) error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != "42501" { // insufficient_privilege
+		return err
+	}
+	var missing string
+	if query(&missing) != nil || missing == "" {
+		return err
+	}
+	return fmt.Errorf("%w: a right is missing: %s", err, missing)
+}
+
+// NotMigrated adds to err that fencepost migrate up is to be run, if the schema lacks tables
+// or functions of the migrations.
+func NotMigrated(schema string, err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch pg.Code {
+		case "3F000", "42P01", "42883": // no such schema, table, function
+			return fmt.Errorf("marks: schema %s lacks what the migrations make: run fencepost migrate up: %w", pgx.Identifier{schema}.Sanitize(), err)
+		}
+	}
+	return err
+}

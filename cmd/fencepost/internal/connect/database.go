@@ -1,0 +1,164 @@
+package connect
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/fencepost/fencepost/internal/engine"
+)
+
+// The variables of the flags of [Database].
+const (
+	postgresVariable = "FENCEPOST_POSTGRES_URL"
+	mysqlVariable    = "FENCEPOST_MYSQL_DSN"
+	schemaVariable   = "FENCEPOST_SCHEMA"
+)
+
+// Database has the flags of the commands that work in one database, of either kind.
+type Database struct {
+	Postgres *string `placeholder:"URL" env:"FENCEPOST_POSTGRES_URL" help:"A PostgreSQL database, as postgres://user@host/shop. Every user of this machine can read a password in a flag: use the variable or ~/.pgpass instead."`
+	MySQL    *string `name:"mysql" placeholder:"DSN" env:"FENCEPOST_MYSQL_DSN" help:"A MySQL or MariaDB database, as user:password@tcp(host:3306)/shop. Use the variable for a password."`
+	Schema   string  `placeholder:"NAME" env:"FENCEPOST_SCHEMA" help:"The schema in PostgreSQL, by default fencepost."`
+
+	DangerouslyTrustEngine bool `help:"Skip the check of the engine. You vouch that it fences as PostgreSQL or MySQL does, or that only one node of a cluster is written to."`
+}
+
+// Server is the database that the flags name.
+type Server struct {
+	Dialect  engine.Dialect
+	Schema   string // PostgreSQL's; empty on MySQL
+	Database string
+	Address  string
+
+	open func(ctx context.Context) (*sql.DB, error)
+}
+
+// Server parses the flags. It returns an error unless exactly one database is given. A flag
+// overrides the variable of the other kind. application is the name that the server shows
+// for the session.
+func (d *Database) Server(application string) (*Server, error) {
+	postgres, postgresFlagged := given(d.Postgres, postgresVariable)
+	mysql, mysqlFlagged := given(d.MySQL, mysqlVariable)
+	useMySQL := mysql != "" || mysqlFlagged
+	if usePostgres := postgres != "" || postgresFlagged; useMySQL && usePostgres {
+		if mysqlFlagged == postgresFlagged {
+			return nil, errors.New("two databases: give --postgres=URL or --mysql=DSN, and unset the variable of the other")
+		}
+		useMySQL = mysqlFlagged
+	}
+	switch {
+	case useMySQL && d.Schema != "" && d.Schema != os.Getenv(schemaVariable):
+		return nil, errors.New("--schema is for PostgreSQL: on MySQL the DSN names the database")
+	case useMySQL:
+		return mysqlServer(mysql, application)
+	case postgres != "" || postgresFlagged:
+		return postgresServer(postgres, cmp.Or(d.Schema, "fencepost"), application)
+	}
+	return nil, errors.New("no database: give --postgres=URL or --mysql=DSN, or set " + postgresVariable + " or " + mysqlVariable)
+}
+
+// given returns the value of a flag, and whether the command line has the flag, as far as its
+// value tells. An empty flag, as from an unset shell variable, counts: the command would
+// otherwise work in the database of the other kind's variable.
+func given(flag *string, variable string) (value string, flagged bool) {
+	if flag == nil {
+		return "", false
+	}
+	return *flag, *flag != os.Getenv(variable) || *flag == "" && !isSet(variable)
+}
+
+func isSet(variable string) bool {
+	_, found := os.LookupEnv(variable)
+	return found
+}
+
+func postgresServer(url, schema, application string) (*Server, error) {
+	config, err := PostgresConfig(url, application)
+	if err != nil {
+		return nil, err
+	}
+	_, address := pgconn.NetworkAddress(config.Host, config.Port)
+	return &Server{engine.Postgres, schema, config.Database, address, func(ctx context.Context) (*sql.DB, error) {
+		return PostgresDB(ctx, config)
+	}}, nil
+}
+
+func mysqlServer(dsn, application string) (*Server, error) {
+	if dsn == "" { // the driver would try its default server
+		return nil, errors.New("mysql: the DSN is empty")
+	}
+	config, err := MySQLConfig(dsn, application)
+	if err != nil {
+		return nil, err
+	}
+	if config.DBName == "" {
+		return nil, errors.New("mysql: the DSN names no database, as in user@tcp(host:3306)/shop")
+	}
+	return &Server{engine.MySQL, "", config.DBName, config.Addr, func(ctx context.Context) (*sql.DB, error) {
+		return mysqlDB(ctx, config)
+	}}, nil
+}
+
+// Open connects within [Timeout].
+func (s *Server) Open(ctx context.Context) (*sql.DB, error) { return s.open(ctx) }
+
+// Name is the name of what Fencepost's tables are in: the schema on PostgreSQL, the database
+// on MySQL.
+func (s *Server) Name() string { return cmp.Or(s.Schema, s.Database) }
+
+// String names the same for a message, as in `schema "fencepost"`.
+func (s *Server) String() string {
+	if s.Dialect == engine.MySQL {
+		return "database " + engine.MySQLIdent(s.Database)
+	}
+	return "schema " + pgx.Identifier{s.Schema}.Sanitize()
+}
+
+// MySQLConfig parses the DSN. The driver's own error would quote a password. The driver
+// logs nothing: it returns its errors too.
+func MySQLConfig(dsn, application string) (*mysql.Config, error) {
+	config, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return nil, errors.New("mysql: not a DSN that can be read, as user@tcp(host:3306)/database")
+	}
+	config.Logger = &mysql.NopLogger{}
+	config.Timeout = cmp.Or(config.Timeout, Timeout)
+	config.ConnectionAttributes = cmp.Or(config.ConnectionAttributes, "program_name:"+application)
+	return config, nil
+}
+
+func mysqlDB(ctx context.Context, config *mysql.Config) (*sql.DB, error) {
+	ctx, cancel := Within(ctx)
+	defer cancel()
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return nil, fmt.Errorf("mysql cannot be used: %w", err)
+	}
+	db := sql.OpenDB(connector)
+	if err := db.PingContext(ctx); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("mysql at %s, database %s cannot be used: %w", config.Addr, config.DBName, WithCause(ctx, err))
+	}
+	return db, nil
+}
+
+// MissingMySQLGrant adds to err the GRANTs that a command needs, if the server has denied a
+// right.
+func MissingMySQLGrant(ctx context.Context, err error, from engine.Rower, rights ...engine.TableRights) error {
+	if !engine.MySQLDenied(err) {
+		return err
+	}
+	grants, failed := engine.MySQLGrants(ctx, from, rights...)
+	if failed != nil {
+		return err
+	}
+	return fmt.Errorf("%w: a right is missing: %s", err, grants)
+}

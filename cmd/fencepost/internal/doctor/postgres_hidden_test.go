@@ -1,0 +1,76 @@
+package doctor_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/doctor"
+	"github.com/fencepost/fencepost/internal/test/testenv"
+)
+
+// For a role without rights, checks of hidden settings do not pass.
+func TestHiddenSettingsOfPostgresAreUnknown(t *testing.T) {
+	t.Parallel()
+	server := migrated(t)
+	admin := session(t, server.URL())
+	exec(t, admin, "CREATE ROLE stranger LOGIN")
+	stranger := func(config *pgx.ConnConfig) { config.User = "stranger" }
+	hidden := func() (checks []string) {
+		report := examinePostgres(t, server.URL(), "", stranger)
+		for _, f := range report.Findings {
+			if f.Verdict != doctor.Pass {
+				require.Equal(t, doctor.Unknown, of(t, report, f.Check).Verdict, "%+v", f)
+				checks = append(checks, f.Check)
+			}
+		}
+		return checks
+	}
+	require.Equal(t, []string{"schema", "sequences", "unlogged tables"}, hidden())
+	exec(t, admin, "REVOKE EXECUTE ON FUNCTION pg_is_in_recovery() FROM PUBLIC; REVOKE SELECT ON pg_stat_replication, pg_publication_tables, pg_stat_activity FROM PUBLIC")
+	require.Equal(t, []string{"role", "locks", "read committed", "standbys", "logical replication", "schema", "sequences", "unlogged tables", "connections"}, hidden())
+	exec(t, admin, "GRANT USAGE ON SCHEMA fencepost TO stranger")
+	require.Equal(t, []string{"role", "locks", "read committed", "standbys", "logical replication", "connections"}, hidden())
+	for _, f := range examinePostgres(t, server.URL(), "", stranger).Findings {
+		if f.Verdict == doctor.Unknown {
+			require.Contains(t, f.Evidence, "42501", "the server's own words")
+		}
+	}
+}
+
+func TestASchemaThatIsNotThereIsFound(t *testing.T) {
+	t.Parallel()
+	report := examinePostgres(t, testenv.PostgresURL(t), "nowhere", nil)
+	found := of(t, report, "schema")
+	require.Equal(t, doctor.Fail, found.Verdict)
+	require.Equal(t, `schema "nowhere" is not there`, found.Evidence)
+	for _, check := range []string{"sequences", "unlogged tables"} {
+		require.Equal(t, doctor.Unknown, of(t, report, check).Verdict)
+	}
+}
+
+// hazard P8
+func TestAPoolerIsFound(t *testing.T) {
+	t.Parallel()
+	_, schema := testenv.Postgres(t)
+	direct := examinePostgres(t, testenv.PostgresURL(t), schema, nil)
+	require.Equal(t, doctor.Pass, of(t, direct, "pooler").Verdict)
+
+	through := examinePostgres(t, testenv.PgBouncer(t), schema, nil)
+	found := of(t, through, "pooler")
+	require.Equal(t, doctor.Warn, found.Verdict)
+	require.Contains(t, found.Evidence, "a pooler in transaction mode, without prepared statements")
+	require.Contains(t, found.Fix, "default_query_exec_mode=exec")
+	require.Equal(t, doctor.Pass, of(t, through, "schema").Verdict, "the other checks go through it")
+}
+
+func TestAPostgresThatCannotBeAsked(t *testing.T) {
+	t.Parallel()
+	config, err := pgx.ParseConfig("postgres://u:sekret@127.0.0.1:1/db")
+	require.NoError(t, err)
+	_, err = doctor.Postgres{Config: config}.Examine(t.Context())
+	require.ErrorContains(t, err, "postgres at 127.0.0.1:1, database db cannot be used: ")
+	require.False(t, strings.Contains(err.Error(), "sekret"))
+}

@@ -1,0 +1,87 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// postgresPooler compares the process id from the connection's start with the id of the
+// process that answers: a pooler sends its own id at the start.
+func postgresPooler(ctx context.Context, s *postgresServer) (answer, error) {
+	process, err := backend(ctx, s.conn)
+	if err != nil {
+		return answer{}, err
+	}
+	announced := s.conn.PgConn().PID()
+	evidence := fmt.Sprintf("the connection announced process %d, and process %d answered", announced, process)
+	if announced == process {
+		return pass(evidence + ": none")
+	}
+	shared, kept, err := s.shared(ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	const advisory = "pgadvisory needs the server's own address"
+	switch {
+	case !shared:
+		return warn(evidence+": a pooler that keeps the session", advisory)
+	case !kept:
+		return warn(evidence+": a pooler in transaction mode, without prepared statements",
+			"default_query_exec_mode=exec in the URL of pgx, or PgBouncer 1.21 with max_prepared_statements; "+advisory)
+	}
+	return warn(evidence+": a pooler in transaction mode", advisory)
+}
+
+func backend(ctx context.Context, db interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}) (process uint32, err error) {
+	err = db.QueryRow(ctx, "SELECT pg_catalog.pg_backend_pid()::bigint").Scan(&process)
+	return process, err
+}
+
+// shared reports whether clients share a session, and whether prepared statements are kept.
+// It prepares a statement, lets a second client begin a transaction, which may get the
+// same session, and runs the statement from the first client.
+func (s *postgresServer) shared(ctx context.Context) (shared, kept bool, err error) {
+	name := fmt.Sprintf("fencepost_doctor_%d", s.conn.PgConn().PID())
+	if _, err := s.conn.PgConn().Prepare(ctx, name, "SELECT", nil); err != nil {
+		return false, false, err
+	}
+	before, err := backend(ctx, s.conn)
+	if err != nil {
+		return false, false, err
+	}
+	other, err := pgx.ConnectConfig(ctx, s.config)
+	if err != nil {
+		return false, false, err
+	}
+	defer other.Close(context.WithoutCancel(ctx))
+	tx, err := other.Begin(ctx)
+	if err != nil {
+		return false, false, err
+	}
+	defer s.forget(ctx, tx, name)
+	taken, err := backend(ctx, tx)
+	if err != nil {
+		return false, false, err
+	}
+	after, err := backend(ctx, s.conn)
+	if err != nil {
+		return false, false, err
+	}
+	used := s.conn.PgConn().ExecPrepared(ctx, name, nil, nil, nil).Read().Err
+	if used != nil && !isServerError(used) {
+		return false, false, used
+	}
+	return taken == before || after != before, used == nil, nil
+}
+
+// forget removes the statement from both sessions, because either may have it.
+func (s *postgresServer) forget(ctx context.Context, tx pgx.Tx, name string) {
+	deallocate := "DEALLOCATE " + name
+	_, _ = tx.Exec(ctx, deallocate)
+	_ = tx.Rollback(ctx)
+	_, _ = s.conn.Exec(ctx, deallocate)
+}

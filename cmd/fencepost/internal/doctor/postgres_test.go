@@ -1,0 +1,136 @@
+package doctor_test
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver for the migrations
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/doctor"
+	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/migrations"
+)
+
+// migrated is a server of the test's own with the schema "fencepost".
+func migrated(t *testing.T, settings ...string) *testenv.PostgresServer {
+	t.Helper()
+	server := testenv.OwnPostgres(t, settings...)
+	db, err := sql.Open("pgx", server.URL())
+	require.NoError(t, err)
+	defer db.Close()
+	require.NoError(t, migrations.Set{}.Up(t.Context(), db))
+	return server
+}
+
+// hazard P1
+func TestEachSettingOfPostgresHasItsCheck(t *testing.T) {
+	t.Parallel()
+	server := migrated(t)
+	admin := session(t, server.URL())
+	examine := func() *doctor.Report { return examinePostgres(t, server.URL(), "", nil) }
+	sound(t, examine())
+	cases := []struct {
+		change, back string
+		check        string
+		verdict      doctor.Verdict
+		evidence     string
+	}{
+		{"ALTER SYSTEM SET fsync = off", "ALTER SYSTEM RESET fsync", "fsync", doctor.Fail, "fsync is off, full_page_writes is on"},
+		{"ALTER SYSTEM SET full_page_writes = off", "ALTER SYSTEM RESET full_page_writes", "fsync", doctor.Fail, "full_page_writes is off"},
+		{"ALTER ROLE postgres SET synchronous_commit = off", "ALTER ROLE postgres RESET synchronous_commit", "synchronous_commit", doctor.Warn, "is off"},
+		{"ALTER ROLE postgres SET synchronous_commit = local", "ALTER ROLE postgres RESET synchronous_commit", "synchronous_commit", doctor.Warn, "is local"},
+		{"ALTER SYSTEM SET synchronous_standby_names = 'one'", "ALTER SYSTEM RESET synchronous_standby_names", "standbys", doctor.Fail, `"one", 0 standbys follow: every commit waits`},
+		{"CREATE PUBLICATION everything FOR ALL TABLES", "DROP PUBLICATION everything", "logical replication", doctor.Warn, "everything"},
+		{"ALTER SEQUENCE fencepost.numbers CACHE 20", "ALTER SEQUENCE fencepost.numbers CACHE 1", "sequences", doctor.Fail, "CACHE 20"},
+		{"ALTER SEQUENCE fencepost.numbers CYCLE", "ALTER SEQUENCE fencepost.numbers NO CYCLE", "sequences", doctor.Fail, "has CYCLE"},
+		{"ALTER SEQUENCE fencepost.numbers INCREMENT 2", "ALTER SEQUENCE fencepost.numbers INCREMENT 1", "sequences", doctor.Fail, "INCREMENT 2"},
+		{"ALTER SEQUENCE fencepost.numbers MAXVALUE 99", "ALTER SEQUENCE fencepost.numbers MAXVALUE 999999999999999", "sequences", doctor.Fail, "MAXVALUE 99"},
+		{"ALTER TABLE fencepost.marks SET UNLOGGED", "ALTER TABLE fencepost.marks SET LOGGED", "unlogged tables", doctor.Fail, "fencepost.marks is UNLOGGED"},
+		{"ALTER FUNCTION fencepost.evict RENAME TO gone", "ALTER FUNCTION fencepost.gone RENAME TO evict", "schema", doctor.Fail, "fencepost.evict"},
+		{"ALTER ROLE postgres SET session_replication_role = replica", "ALTER ROLE postgres RESET session_replication_role", "triggers", doctor.Fail, "is replica"},
+		{"ALTER TABLE fencepost.leases SET (autovacuum_enabled = off)", "ALTER TABLE fencepost.leases RESET (autovacuum_enabled)", "autovacuum", doctor.Warn, "skips leases"},
+		{"ALTER SYSTEM SET autovacuum = off", "ALTER SYSTEM RESET autovacuum", "autovacuum", doctor.Warn, "autovacuum is off"},
+		{"ALTER ROLE postgres SET idle_session_timeout = '1min'", "ALTER ROLE postgres RESET idle_session_timeout", "idle sessions", doctor.Warn, "is 1min"},
+	}
+	for i, c := range cases {
+		t.Run(c.change, func(t *testing.T) {
+			exec(t, admin, "SET synchronous_commit = local") // or it would wait for the standby that is not there
+			change(t, admin, c.change)
+			found := alone(t, examine(), c.check, c.verdict, c.evidence)
+			if !strings.HasPrefix(found.Fix, "ALTER") || strings.Contains(found.Fix, "…") {
+				found.Fix = c.back // it is for people
+			}
+			for statement := range strings.SplitSeq(found.Fix, "; ") {
+				change(t, admin, statement)
+			}
+			if i == len(cases)-1 || cases[i+1].check == c.check { // otherwise the next case sees that this check passes
+				sound(t, examine())
+			}
+		})
+	}
+}
+
+// change also waits until new sessions have the setting.
+func change(t *testing.T, admin *pgx.Conn, statement string) {
+	t.Helper()
+	exec(t, admin, statement)
+	if !strings.HasPrefix(statement, "ALTER SYSTEM") {
+		return
+	}
+	loaded := func() (at string) {
+		require.NoError(t, admin.QueryRow(t.Context(), "SELECT pg_conf_load_time()::text").Scan(&at))
+		return at
+	}
+	before := loaded()
+	exec(t, admin, "SELECT pg_reload_conf()")
+	require.Eventually(t, func() bool { return loaded() != before }, testTime, tick)
+}
+
+// hazard P6
+func TestStandbysAreFound(t *testing.T) {
+	t.Parallel()
+	server := migrated(t)
+	admin := session(t, server.URL())
+	standby := server.Standby("cluster_name=one")
+	examine := func(set func(*pgx.ConnConfig)) *doctor.Report { return examinePostgres(t, server.URL(), "", set) }
+	found := alone(t, examine(nil), "standbys", doctor.Warn, "1 standbys follow: one async")
+
+	require.Equal(t, doctor.Fail, of(t, examinePostgres(t, standby.URL(), "", nil), "role").Verdict)
+	exec(t, admin, "CREATE ROLE blind LOGIN; GRANT USAGE ON SCHEMA fencepost TO blind")
+	unseen := of(t, examine(func(config *pgx.ConnConfig) { config.User = "blind" }), "standbys")
+	require.Equal(t, doctor.Unknown, unseen.Verdict)
+	require.Contains(t, unseen.Fix, "pg_monitor")
+
+	for _, statement := range strings.Split(found.Fix, "; ") {
+		exec(t, admin, statement)
+	}
+	require.Eventually(t, func() bool {
+		return of(t, examine(nil), "standbys").Verdict == doctor.Pass
+	}, testTime, tick, "its fix")
+	require.Contains(t, of(t, examine(nil), "standbys").Evidence, "one quorum")
+}
+
+func TestASubscriptionIntoTheSchemaIsFound(t *testing.T) {
+	t.Parallel()
+	server := migrated(t, "wal_level=logical")
+	admin := session(t, server.URL())
+	exec(t, admin, "CREATE PUBLICATION everything FOR ALL TABLES")
+	exec(t, admin, "SELECT pg_create_logical_replication_slot('inward', 'pgoutput')")
+	exec(t, admin, "CREATE SUBSCRIPTION inward CONNECTION '"+server.URL()+"' PUBLICATION everything"+
+		" WITH (create_slot = false, slot_name = 'inward', enabled = false)")
+	alone(t, examinePostgres(t, server.URL(), "", nil), "logical replication", doctor.Fail, "a subscription writes into fencepost: ")
+	exec(t, admin, "ALTER SUBSCRIPTION inward SET (slot_name = NONE)")
+	exec(t, admin, "DROP SUBSCRIPTION inward")
+}
+
+func TestAFullServerIsFound(t *testing.T) {
+	t.Parallel()
+	server := migrated(t, "max_connections=12", "superuser_reserved_connections=2", "max_wal_senders=2")
+	for range 9 {
+		session(t, server.URL())
+	}
+	alone(t, examinePostgres(t, server.URL(), "", nil), "connections", doctor.Warn, " of 10 connections are used")
+}

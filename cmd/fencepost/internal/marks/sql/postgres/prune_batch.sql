@@ -1,0 +1,2 @@
+-- Prunes one batch. $1 cutoff.
+SELECT "fencepost".prune($1)

@@ -1,0 +1,147 @@
+package migrate
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
+	"github.com/fencepost/fencepost/internal/cli"
+	"github.com/fencepost/fencepost/internal/engine"
+	"github.com/fencepost/fencepost/migrations"
+)
+
+type upCmd struct {
+	target
+}
+
+// Help is printed by --help below the usage line.
+func (upCmd) Help() string {
+	return `Prints the migrations that are applied now and were not before. Any number of processes may run it at the same time: one applies ` +
+		`the migrations, the others wait, and each prints all of them. It needs the server's own address: a pooler in transaction mode breaks its lock.
+
+On PostgreSQL it creates the schema if it does not exist, and the role owns it. A program's role then needs USAGE on the schema. ` +
+		`On MySQL the database must exist. A program's account then needs SELECT, INSERT and UPDATE on fencepost_marks, and SELECT on fencepost_floor.
+
+Examples:
+  fencepost migrate up --postgres postgres://admin@db/shop --schema billing
+  fencepost migrate up --mysql 'admin:secret@tcp(db:3306)/shop'`
+}
+
+// Run is called by kong.
+func (c *upCmd) Run(std cli.Streams) error {
+	return c.withDatabase(func(ctx context.Context, db *database) error {
+		lines, version, err := db.changed(ctx, migrations.Set.Up)
+		nothing := fmt.Sprintf("nothing to do, at version %d", version)
+		if err != nil {
+			nothing = ""
+		}
+		return cmp.Or(err, c.printChanges(std.Out, lines, "applied", nothing))
+	})
+}
+
+type downCmd struct {
+	target
+
+	Confirm string `placeholder:"NAME" help:"Do not ask for the name: it is the schema's on PostgreSQL, and the database's on MySQL."`
+}
+
+// Help is printed by --help below the usage line.
+func (downCmd) Help() string {
+	return `Stop all writers first. The command asks for the name of the schema, or of the database on MySQL. ` +
+		`It removes nothing while tables are protected.
+
+Examples:
+  fencepost migrate down --postgres postgres://admin@db/shop
+  fencepost migrate down --mysql 'admin:secret@tcp(db:3306)/shop' --confirm shop`
+}
+
+// Run is called by kong. A signal during the prompt ends the process: signals are caught
+// only when the database is opened.
+func (c *downCmd) Run(std cli.Streams) error {
+	server, err := c.server()
+	if err != nil {
+		return err
+	}
+	if err := c.confirm(std, server); err != nil {
+		return err
+	}
+	return c.withDatabase(func(ctx context.Context, db *database) error {
+		lines, _, err := db.changed(ctx, migrations.Set.Down)
+		slices.Reverse(lines) // in the order of their removal
+		nothing := "nothing to remove: no migration was applied in " + db.String()
+		if err != nil {
+			nothing = ""
+		}
+		return cmp.Or(err, c.printChanges(std.Out, lines, "removed", nothing))
+	})
+}
+
+func (c *downCmd) confirm(std cli.Streams, server *connect.Server) error {
+	typed := c.Confirm
+	if typed == "" {
+		what, kind := server.String(), "database"
+		if server.Dialect == engine.Postgres {
+			what, kind = what+" of database "+pgx.Identifier{server.Database}.Sanitize(), "schema"
+		}
+		fmt.Fprintf(std.Err, "This removes Fencepost's tables from %s at %s.\n"+
+			"All marks are lost: tokens that were refused before would be admitted again. Stop all writers first.\n"+
+			"Type the %s's name to go on: ", what, server.Address, kind)
+		typed = cli.ReadLine(std)
+	}
+	if typed != server.Name() {
+		return fmt.Errorf("nothing was changed: %q is not the name of %s", typed, server)
+	}
+	return nil
+}
+
+// changed calls work, and returns the migrations whose state has changed, also after an
+// error, and the version of the database. They include what another process changed
+// while work waited for the lock.
+func (db *database) changed(ctx context.Context, work func(migrations.Set, context.Context, *sql.DB) error) (
+	lines []migration, version int64, err error) {
+	before, err := db.set.Status(ctx, db.DB)
+	if err != nil {
+		return nil, 0, err
+	}
+	was := map[int64]bool{}
+	for _, m := range before {
+		was[m.Version] = !m.AppliedAt.IsZero()
+	}
+	failed := work(db.set, ctx, db.DB)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connect.Timeout)
+	defer cancel()
+	after, err := db.set.Status(ctx, db.DB)
+	for _, m := range after {
+		if !m.AppliedAt.IsZero() {
+			version = m.Version
+		}
+		if line := newMigration(m); was[m.Version] != (line.AppliedAt != nil) {
+			lines = append(lines, line)
+		}
+	}
+	if failed != nil {
+		err = failed
+	}
+	return lines, version, err
+}
+
+// printChanges prints the changed migrations. If there are none it prints the text
+// nothing, unless --json is set: the lines of --json are migrations only.
+func (t *target) printChanges(out io.Writer, lines []migration, become, nothing string) error {
+	for _, line := range lines {
+		if err := t.print(out, line, become+"  "+line.name()); err != nil {
+			return err
+		}
+	}
+	if len(lines) > 0 || t.JSON || nothing == "" {
+		return nil
+	}
+	_, err := fmt.Fprintln(out, nothing)
+	return err
+}

@@ -1,0 +1,78 @@
+package simulate
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/fencepost/fencepost/internal/cli"
+	"github.com/fencepost/fencepost/internal/history"
+	"github.com/fencepost/fencepost/internal/timeline"
+)
+
+// writePage writes the page for --html, and prints its path.
+func (c *Cmd) writePage(std cli.Streams, report *Report) error {
+	return cli.PublishPage(std, c.HTML, c.JSON, func() (timeline.Page, error) { return c.page(report) })
+}
+
+// page draws [Unguarded] and [Guarded], and below them, smaller, the two ways that check once
+// more before the write.
+func (c *Cmd) page(report *Report) (timeline.Page, error) {
+	p := timeline.Page{Title: "One lock, two writers, and a pause", Lead: intro(report), Again: c.commandLine()}
+	for _, way := range []Way{Unguarded, Guarded, Recheck, CheckThenWrite} {
+		scene, err := roundScene(report, way)
+		if err != nil {
+			return p, err
+		}
+		scene.Small = len(p.Charts) > 1
+		p.Charts = append(p.Charts, scene)
+	}
+	return p, nil
+}
+
+var headings = map[Way]string{
+	Unguarded:      "Unguarded: having the lock is taken for permission",
+	Guarded:        "Guarded: the same moment, and the late write is refused",
+	Recheck:        "Asking Redis once more before the write",
+	CheckThenWrite: "Comparing with the mark before the write",
+}
+
+// roundScene draws the first round of a way, with the rules that its history breaks.
+func roundScene(report *Report, way Way) (timeline.Chart, error) {
+	count := report.Of(way)
+	h := count.Example.History(time.Duration(report.TTL) * time.Millisecond)
+	broken, err := history.Check(h)
+	if err != nil {
+		return timeline.Chart{}, err
+	}
+	for i := range broken {
+		broken[i].Why = lossText(count.Example, broken[i])
+	}
+	return timeline.Chart{
+		Title: headings[way], History: h, Violations: broken,
+		Lead: fmt.Sprintf("In %s: %d of %d stale writes accepted, %d refused, %s lost. This is the first.",
+			rounds(report.Rounds), count.StaleAccepted, count.StaleAttempted, count.Refused, updates(count.UpdatesLost)),
+	}, nil
+}
+
+// lossText describes which acknowledged write the stale write has replaced.
+func lossText(r *Round, v history.Violation) string {
+	if v.Rule.ID != "order" {
+		return v.Why
+	}
+	return fmt.Sprintf("A's write, with the older token and with what it read before the pause, replaces B's, which was acknowledged. Lost: %s.",
+		strings.Join(r.Lost(), ", "))
+}
+
+// commandLine returns the command that draws the page again, without the servers' URLs,
+// which may have passwords.
+func (c *Cmd) commandLine() string {
+	command := fmt.Sprintf("fencepost simulate --rounds %d --ttl %s", c.Rounds, c.TTL)
+	if c.Redis != "" {
+		command += " --redis URL"
+	}
+	if c.Postgres != "" {
+		command += " --postgres URL"
+	}
+	return command + " --html FILE"
+}

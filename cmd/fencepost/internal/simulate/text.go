@@ -1,0 +1,206 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/fencepost/fencepost/internal/cli"
+)
+
+const laneWidth = 31
+
+// lane is one writer's column: what it just did, and how it goes on below.
+type lane struct{ now, then string }
+
+// drawRound draws a round: a row for each event at the time it happened, a lane
+// for each writer, and the balance where it was written.
+//
+//	┃ holds the lock    ┊ waits for it    z is stopped
+func drawRound(r *Round, s cli.Style) string {
+	events := slices.Clone(r.Events)
+	slices.SortStableFunc(events, func(a, b Event) int { return a.At.Compare(b.At) })
+	lanes := map[string]*lane{"A": {}, "B": {}}
+	balances := map[string]int64{"A": r.Final, "B": r.Between}
+	var b strings.Builder
+	b.WriteString(s.Dim(row("ms", "A", "B", "balance")))
+	balance := fmt.Sprint(firstRead(events))
+	for _, e := range events {
+		if answered(e) {
+			balance = fmt.Sprint(balances[e.Writer])
+		}
+		if !lanes[e.Writer].note(r.Way, e) {
+			continue
+		}
+		if e.Writer == "B" && e.Kind == Holds {
+			b.WriteString(row("", lanes["A"].now, "┊", ""))
+			lanes["A"].now += "  its lease is over"
+		}
+		ms := float64(e.At.Sub(events[0].At).Microseconds()) / 1000
+		b.WriteString(colour(s, e, row(fmt.Sprintf("%.1f", ms), lanes["A"].now, lanes["B"].now, balance)))
+		lanes["A"].now, lanes["B"].now, balance = lanes["A"].then, lanes["B"].then, ""
+	}
+	b.WriteString(s.Dim(row("", "┃ has the lock   z stands", "┊ waits", "")))
+	return b.String()
+}
+
+// note reports whether e has a row of its own.
+func (l *lane) note(way Way, e Event) bool {
+	switch e.Kind {
+	case Asks:
+		l.now, l.then = "┊ asks for the lock, waits", "┊"
+		return e.Writer == "B"
+	case Holds:
+		l.now, l.then = "┃ gets the lock, token "+short(e.Number), "┃"
+	case Claims:
+		l.now = "┃ claims: mark is now " + short(e.Number)
+	case Reads:
+		l.now = fmt.Sprintf("┃ reads %d", e.Balance)
+	case Checked:
+		l.now = "┃ " + precheck[way] + ": yes"
+	case Stopped:
+		l.now, l.then = "z stopped before its write", "z"
+	case Continued:
+		l.now, l.then = "│ wakes up, knows of nothing", "│"
+	case Accepted:
+		l.now, l.then = fmt.Sprintf("✓ writes %d: accepted", e.Balance), ""
+	case Refused:
+		l.now, l.then = fmt.Sprintf("✗ writes %d: REFUSED, stale", e.Balance), ""
+	default:
+		return false
+	}
+	return true
+}
+
+// short is the end of a number, where two numbers differ.
+func short(number int64) string { return fmt.Sprintf("…%07d", number%10_000_000) }
+
+func firstRead(events []Event) int64 {
+	i := slices.IndexFunc(events, func(e Event) bool { return e.Kind == Reads })
+	return events[max(i, 0)].Balance
+}
+
+func row(ms, a, b, balance string) string {
+	return strings.TrimRight(fmt.Sprintf("%8s  %s%s%s", ms, pad(a), pad(b), balance), " ") + "\n"
+}
+
+// pad counts characters, not bytes.
+func pad(text string) string {
+	return text + strings.Repeat(" ", max(1, laneWidth-utf8.RuneCountInString(text)))
+}
+
+func colour(s cli.Style, e Event, line string) string {
+	text := strings.TrimSuffix(line, "\n")
+	switch e.Kind {
+	case Stopped, Continued:
+		return s.Yellow(text) + "\n"
+	case Refused:
+		return s.Green(text) + "\n"
+	}
+	return line
+}
+
+// text is what a run prints: one round, the figures, the verdict.
+func text(report *Report, s cli.Style) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", s.Bold("One lock, two writers, and a pause"))
+	fmt.Fprintln(&b, cli.Fill(intro(report), 0))
+	guarded, unguarded := report.Of(Guarded).Example, report.Of(Unguarded).Example
+	fmt.Fprintf(&b, "%s\n\n%s\n", s.Bold("A guarded round as it happened"), drawRound(guarded, s))
+	fmt.Fprintf(&b, "%s\n\n", cli.Fill(unguardedText(unguarded), 0))
+	fmt.Fprintf(&b, "%s\n\n%s\n", s.Bold(fmt.Sprintf("All four ways, %s each", rounds(report.Rounds))), table(report, s))
+	fmt.Fprint(&b, verdict(report, s))
+	return b.String()
+}
+
+func intro(r *Report) string {
+	stopped := "stopped (SIGSTOP)"
+	if r.Pause != "SIGSTOP" {
+		stopped = "paused (inside the process: this system has no SIGSTOP)"
+	}
+	return fmt.Sprintf("Two processes add to one account under one lock (ttl %dms): A adds 50, B adds 20. "+
+		"A is %s between its read and its write until its lease is over and B has written. "+
+		"Then A wakes up and writes what it had worked out before.\n"+
+		"Lock: %s. Account: %s.\n", r.TTL, stopped, r.Issuer, r.Store)
+}
+
+func rounds(n int) string {
+	if n == 1 {
+		return "1 round"
+	}
+	return fmt.Sprintf("%d rounds", n)
+}
+
+// unguardedText describes the same round without a guard.
+func unguardedText(r *Round) string {
+	end := r.Events[len(r.Events)-1]
+	text := fmt.Sprintf("The same moment unguarded: A's write of %d is %s, and the balance is %d.",
+		end.Balance, end.Kind, r.Final)
+	if lost := r.Lost(); len(lost) > 0 {
+		text += " Acknowledged and gone: " + strings.Join(lost, ", ") + "."
+	}
+	return text
+}
+
+// precheck is the table's text for what a writer of each way does before its write.
+var precheck = map[Way]string{
+	Unguarded:      "has the lock",
+	Recheck:        "asks Redis once more",
+	CheckThenWrite: "compares with the mark",
+	Guarded:        "compares as it writes",
+}
+
+// table returns a line for each way. Whole lines are colored, so that the codes do not shift
+// the columns.
+func table(report *Report, s cli.Style) string {
+	const heading, line = "  %-16s  %-22s  %12s  %8s  %7s  %12s", "  %-16s  %-22s  %12d  %8d  %7d  %12d"
+	lines := []string{s.Dim(fmt.Sprintf(heading, "way", "before it writes", "stale writes", "accepted", "refused", "updates lost"))}
+	for _, c := range report.Runs {
+		paint := s.Red
+		if c.StaleAccepted+c.UpdatesLost == 0 {
+			paint = s.Green
+		}
+		lines = append(lines, paint(fmt.Sprintf(line,
+			c.Name, precheck[c.Name], c.StaleAttempted, c.StaleAccepted, c.Refused, c.UpdatesLost)))
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// verdict returns the summary of the figures.
+func verdict(report *Report, s cli.Style) string {
+	heading, text := verdictText(report)
+	paint := s.Green
+	if !report.Fenced() || !report.Corrupted() {
+		paint = s.Red
+	}
+	return s.Bold("Verdict: ") + paint(heading) + "\n" + cli.Fill(text, 2) + "\n"
+}
+
+func verdictText(report *Report) (heading, text string) {
+	without, with := report.Of(Unguarded), report.Of(Guarded)
+	recheck, check := report.Of(Recheck), report.Of(CheckThenWrite)
+	switch {
+	case !report.Fenced():
+		return "the fence does NOT hold.", fmt.Sprintf("Guarded, %d of %d stale writes were accepted and %s lost.",
+			with.StaleAccepted, with.StaleAttempted, updates(with.UpdatesLost))
+	case !report.Corrupted():
+		return "nothing is shown.", "Without a guard no update was lost, so the rest says nothing about the guard."
+	}
+	return "the fence holds.", fmt.Sprintf("With the lock alone, %s lost, each one acknowledged to its writer. "+
+		"Looking once more before the write does not help, since the pause fits in between: "+
+		"%d lost after asking Redis, %d after comparing with the mark. "+
+		"Guarded, %d of %d stale writes were refused and %s lost: the comparison is part of the write.",
+		updates(without.UpdatesLost), recheck.UpdatesLost, check.UpdatesLost,
+		with.Refused, with.StaleAttempted, updates(with.UpdatesLost))
+}
+
+func updates(n int) string {
+	switch n {
+	case 0:
+		return "no update was"
+	case 1:
+		return "1 update was"
+	}
+	return fmt.Sprintf("%d updates were", n)
+}

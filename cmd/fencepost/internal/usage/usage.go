@@ -1,0 +1,121 @@
+// Package usage is how the command fencepost is used, whatever it is used for: variables
+// for its flags, durations, and the commands help, version, completion and man. All of
+// them are made from kong's model of the commands, as --help is.
+package usage
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/fencepost/fencepost/internal/cli"
+)
+
+// Options returns the options of kong that each command relies on.
+func Options() []kong.Option {
+	return []kong.Option{
+		kong.Vars{"version": version()},
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
+		kong.PostBuild(func(k *kong.Kong) error { addVariables(k.Model.Node, "FENCEPOST"); return nil }),
+		// With any resolver, an invalid variable is an error only if its flag is not given.
+		kong.Resolvers(kong.ResolverFunc(func(*kong.Context, *kong.Path, *kong.Flag) (any, error) { return nil, nil })),
+	}
+}
+
+func version() string {
+	number := "(unknown)"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		number = info.Main.Version
+	}
+	return fmt.Sprintf("fencepost %s %s %s/%s", number, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
+		return err
+	}
+	d, err := cli.ParseDuration(text)
+	if err == nil {
+		target.SetInt(int64(d))
+	}
+	return err
+}
+
+// addVariables gives each flag of node and of its commands an environment variable, unless
+// its tag env does: FENCEPOST_RUN_TTL for the flag --ttl of fencepost run. The command is
+// in the name because flags of one name differ, as --wait of run and of proxy.
+func addVariables(node *kong.Node, prefix string) {
+	for _, flag := range node.Flags {
+		name := prefix + "_" + variable(flag.Name)
+		switch {
+		case len(flag.Envs) == 1 && flag.Envs[0] == "-":
+			flag.Envs = nil
+		case len(flag.Envs) > 0:
+		case flag.Name == "schema" || flag.Name == "prefix": // the same for every command but marks list
+			flag.Envs = []string{"FENCEPOST_" + variable(flag.Name)}
+		case flag.Name != "help" && flag.Name != "version" && flag.Name != "confirm": // a variable would confirm each time
+			flag.Envs = []string{name}
+		}
+		flag.Tag.Envs = flag.Envs
+	}
+	for _, child := range node.Children {
+		if !child.Hidden {
+			addVariables(child, prefix+"_"+variable(child.Name))
+		}
+	}
+}
+
+func variable(name string) string { return strings.ToUpper(strings.ReplaceAll(name, "-", "_")) }
+
+// IsCommandMissing reports whether wrong is only that a command needs the name of another
+// behind it, as fencepost migrate does.
+func IsCommandMissing(wrong *kong.ParseError) bool {
+	node := wrong.Context.Selected()
+	return wrong.Context.Error == nil && (node == nil || len(node.Children) > 0) && strings.HasPrefix(wrong.Error(), "expected one of")
+}
+
+// NoColor is the flag --no-color.
+type NoColor bool
+
+// AfterApply is called by kong. It hides from the command that its output is a terminal.
+func (n NoColor) AfterApply(ctx *kong.Context, std cli.Streams) error {
+	if n {
+		std.Out = struct{ io.Writer }{std.Out}
+		ctx.Bind(std)
+	}
+	return nil
+}
+
+// VersionCmd is the command fencepost version.
+type VersionCmd struct{}
+
+// Help is printed by --help below the usage line.
+func (VersionCmd) Help() string {
+	return "The line has the version of Fencepost, that of Go, and the platform.\n\nExamples:\n  fencepost version"
+}
+
+// Run is called by kong.
+func (VersionCmd) Run(std cli.Streams) error { return cli.Print(std.Out, version()+"\n") }
+
+// HelpCmd is the command fencepost help.
+type HelpCmd struct {
+	Command []string `arg:"" optional:"" help:"The command, as migrate up. Without it, all commands are listed."`
+}
+
+// Help is printed by --help below the usage line.
+func (HelpCmd) Help() string {
+	return "It prints what --help prints.\n\nExamples:\n  fencepost help\n  fencepost help migrate up"
+}
+
+// Run is called by kong.
+func (c *HelpCmd) Run(k *kong.Kong) error {
+	_, err := k.Parse(append(c.Command, "--help"))
+	return err
+}

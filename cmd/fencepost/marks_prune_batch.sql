@@ -1,2 +1,0 @@
--- $1 cutoff.
-SELECT "fencepost".prune($1)

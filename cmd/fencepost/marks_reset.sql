@@ -1,2 +1,0 @@
--- $1 resource, $2 number or NULL.
-SELECT "fencepost".reset($1, $2)

@@ -1,0 +1,80 @@
+package gormguard_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log"
+
+	"gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+
+	"github.com/fencepost/fencepost/contrib/gormguard"
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/lock"
+	"github.com/fencepost/fencepost/migrations"
+	"github.com/fencepost/fencepost/sqlguard/stdsql"
+	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/memtoken"
+)
+
+func exampleDB() (*gorm.DB, *stdsql.Guard) {
+	pool, err := sql.Open("sqlite", "file:example?mode=memory&cache=shared")
+	if err != nil {
+		log.Fatal(err)
+	}
+	pool.SetMaxOpenConns(1)
+	if err := (migrations.Set{Dialect: migrations.SQLite}).Up(context.Background(), pool); err != nil {
+		log.Fatal(err)
+	}
+	db, err := gorm.Open(&sqlite.Dialector{Conn: pool}, &gorm.Config{Logger: logger.Discard})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := db.AutoMigrate(&Account{}); err != nil {
+		log.Fatal(err)
+	}
+	return db, &stdsql.Guard{DB: pool, Dialect: stdsql.SQLite}
+}
+
+// The plugin fences code that uses GORM as usual. A holder that was paused before its
+// lock passed on is refused.
+func Example() {
+	db, fence := exampleDB()
+	if err := db.Use(&gormguard.Plugin{Guard: fence}); err != nil {
+		log.Fatal(err)
+	}
+	locks := lock.Locker{Issuer: new(memtoken.Issuer), Claim: fence.Admit}
+	err := locks.Hold(context.Background(), "account/42", func(ctx context.Context) error {
+		return db.WithContext(ctx).Save(&Account{ID: 42, Balance: 100}).Error
+	})
+	fmt.Println(err)
+
+	paused := token.NewContext(context.Background(), token.Token{Resource: "account/42", Number: 33, Holder: "billing:7"})
+	err = db.WithContext(paused).Model(&Account{ID: 42}).Update("balance", 0).Error
+	fmt.Println(err, errors.Is(err, guard.ErrStale))
+
+	err = db.WithContext(paused).Model(&Account{}).Where("balance > 0").Update("balance", 0).Error
+	fmt.Println(err)
+
+	// In a transaction of the guard's, a read and the write that depends on it are one
+	// unit.
+	err = locks.Hold(context.Background(), "account/42", func(ctx context.Context) error {
+		return gormguard.Update(ctx, db, fence, "account/42", func(tx *gorm.DB) error {
+			account := Account{ID: 42}
+			if err := tx.First(&account).Error; err != nil {
+				return err
+			}
+			return tx.Model(&account).Update("balance", account.Balance-30).Error
+		})
+	})
+	account := Account{ID: 42}
+	fmt.Println(err, db.First(&account).Error, account.Balance)
+	// Output:
+	// <nil>
+	// gormguard: accounts: guard: stale token account/42#33: mark is newer true
+	// gormguard: write refused, nothing applied: accounts: give the model with its primary key: conditions do not name the rows
+	// <nil> <nil> 70
+}

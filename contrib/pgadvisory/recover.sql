@@ -1,0 +1,1 @@
+SELECT {schema}.advisory_recover($1, $2)

@@ -1,7 +1,0 @@
-//go:build !linux
-
-package child_test
-
-import "errors"
-
-func playHere(string) error { return errors.New("no such role") }

@@ -1,0 +1,44 @@
+// Package outage distinguishes errors that a retry can cure from all others. A retry can
+// cure errors of a server that is unreachable, starting or stopping.
+package outage
+
+import (
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strings"
+)
+
+// sqlStates are the errors of a PostgreSQL server that ends its sessions or accepts no
+// new ones: shutdown, crash, start, too many connections. Class 08 counts too.
+var sqlStates = []string{"57P01", "57P02", "57P03", "53300"}
+
+// redisKinds are the first words of errors of a Redis server that is loading its data, or
+// is not the master.
+var redisKinds = []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"}
+
+// Is reports whether err means that the server was unreachable or not ready. If err
+// contains a reply of the server, the reply decides: a wrong password is no outage. A
+// deadline that has passed counts as an outage, so callers must not pass an error that
+// their own context has caused.
+func Is(err error) bool {
+	var postgres interface {
+		error
+		SQLState() string
+	}
+	var redis interface {
+		error
+		RedisError()
+	}
+	var network net.Error
+	switch {
+	case errors.As(err, &postgres):
+		code := postgres.SQLState()
+		return strings.HasPrefix(code, "08") || slices.Contains(sqlStates, code)
+	case errors.As(err, &redis):
+		kind, _, _ := strings.Cut(redis.Error(), " ")
+		return slices.Contains(redisKinds, kind)
+	}
+	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}

@@ -1,0 +1,44 @@
+package outage_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/internal/outage"
+)
+
+type reply string
+
+func (r reply) Error() string { return string(r) }
+func (r reply) RedisError()   {}
+
+func TestIs(t *testing.T) {
+	t.Parallel()
+	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	for _, err := range []error{
+		refused, fmt.Errorf("acquire: %w", refused), io.EOF, fmt.Errorf("read: %w", io.ErrUnexpectedEOF), net.ErrClosed,
+		&net.DNSError{Err: "no such host", IsNotFound: true},
+		&pgconn.PgError{Code: "57P01"}, &pgconn.PgError{Code: "57P03"}, &pgconn.PgError{Code: "08006"}, &pgconn.PgError{Code: "53300"},
+		reply("LOADING Redis is loading the dataset in memory"), reply("READONLY You can't write against a read only replica."),
+	} {
+		if errors.Is(err, net.ErrClosed) {
+			err = &net.OpError{Op: "read", Err: err}
+		}
+		require.True(t, outage.Is(err), "%v", err)
+	}
+	for _, err := range []error{
+		nil, errors.New("closed pool"), redis.Nil, redis.ErrClosed, reply("NOAUTH Authentication required."), reply("ERR unknown command"),
+		&pgconn.PgError{Code: "28P01"}, &pgconn.PgError{Code: "3F000"}, &pgconn.PgError{Code: "42883"},
+		errors.Join(&pgconn.PgError{Code: "28P01"}, refused),
+	} {
+		require.False(t, outage.Is(err), "%v", err)
+	}
+}

@@ -1,0 +1,320 @@
+// Package pgwrite sends guarded writes to PostgreSQL over pgx: the admissions, the
+// statements and the COMMIT in one packet. If older writers hold the resource, it waits,
+// ends their sessions after IdleTimeout, and sends the packet again. It returns one
+// outcome for each write. Packages sqlguard and rowguard are its public API.
+//
+//	call.go       what is admitted, where, and with which statement
+//	send.go       the packet, the retry loop, refusals and evictions
+//	commit.go     the end of a transaction, and what its error means
+//	tx.go         transactions that stay open after the admission
+//	session.go    the connection, and the check of its server
+//	exec.go       a statement that is a transaction by itself
+//	simulated.go  the switch for simulations
+package pgwrite
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/token"
+)
+
+// DB is what a call sends its batches over.
+type DB = interface {
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+// Config has the fields of sqlguard.Guard, where they are documented. The two types
+// convert to each other.
+type Config struct {
+	DB                     DB
+	Schema                 string
+	Tx                     pgx.TxOptions
+	IdleTimeout            time.Duration
+	DangerouslyReportOnly  bool
+	DangerouslyTrustEngine bool
+	Hooks                  guard.Hooks
+}
+
+const (
+	// DefaultSchema is the schema of package migrations if none is given.
+	DefaultSchema = "fencepost"
+	defaultIdle   = 5 * time.Second
+)
+
+var (
+	errNoDB     = errors.New("sqlguard: Guard has no DB")
+	errReadOnly = errors.New("sqlguard: Guard.Tx is read only: an admission may write the mark")
+	errClosed   = fmt.Errorf("sqlguard: %w", pgconn.ErrConnClosed)
+	errInTx     = errors.New("sqlguard: the connection is inside a transaction already: set Guard.DB to that pgx.Tx")
+	errNoBegin  = errors.New("sqlguard: DB does not support pgx.Batch.BeginTx")
+)
+
+// Call is one use of a guard: what is admitted, and where.
+type Call struct {
+	*Config
+	// Tokens are admitted in this order. Nil admits none.
+	Tokens []token.Token
+	// WouldRefuse is called in report-only mode for a mark that would have refused a
+	// token. If it is nil, Hooks are called.
+	WouldRefuse func(tok token.Token, mark guard.Mark)
+
+	db       DB
+	reported bool // the engine check was reported
+}
+
+// New returns a call over db, which may differ from the DB of config.
+func New(ctx context.Context, config *Config, db DB) (Call, error) {
+	if err := check(db); err != nil {
+		return Call{}, err
+	}
+	return Call{Config: config.simulated(ctx), db: db}, nil
+}
+
+// check returns an error for a db that cannot be guarded. For a BEGIN inside a
+// transaction PostgreSQL only warns, and the COMMIT that follows would end the caller's
+// transaction.
+func check(db DB) error {
+	if db == nil {
+		return errNoDB
+	}
+	if _, ok := db.(pgx.Tx); ok {
+		return nil
+	}
+	var conn *pgx.Conn
+	switch db := db.(type) {
+	case *pgx.Conn:
+		conn = db
+	case interface{ Conn() *pgx.Conn }: // *pgxpool.Conn
+		conn = db.Conn()
+	}
+	switch {
+	case conn == nil:
+		return nil
+	case conn.IsClosed():
+		return errClosed
+	case conn.PgConn().TxStatus() != 'I':
+		return errInTx
+	}
+	return nil
+}
+
+// CheckWritable returns an error if the transactions of the Config are read only.
+func (c *Config) CheckWritable() error {
+	if c.Tx.AccessMode == pgx.ReadOnly {
+		return errReadOnly
+	}
+	return nil
+}
+
+// InTx reports whether the call works inside the caller's transaction.
+func (c *Call) InTx() bool {
+	_, ok := c.db.(pgx.Tx)
+	return ok
+}
+
+// Token returns the token that ctx carries for resource. In report-only mode it returns
+// the zero token if there is none.
+func (c *Call) Token(ctx context.Context, resource string) (token.Token, error) {
+	tok, err := token.FromContext(ctx, resource)
+	if err == nil {
+		return tok, nil
+	}
+	return token.Token{}, guard.WithCause(ctx, c.Hooks.Outcome(ctx, err, c.DangerouslyReportOnly))
+}
+
+// idleLimit returns how long a transaction may be idle, and how long a newer token waits
+// for older writers. bounded is false if there is no limit.
+func (c *Config) idleLimit() (limit time.Duration, bounded bool) {
+	switch {
+	case c.IdleTimeout < 0:
+		return 0, false
+	case c.IdleTimeout == 0:
+		return defaultIdle, true
+	}
+	// Rounded up: half a millisecond must not become 0, which means no limit.
+	ms := min((c.IdleTimeout+time.Millisecond-1)/time.Millisecond, math.MaxInt32)
+	return ms * time.Millisecond, true
+}
+
+// transaction is which statements surround a packet.
+type transaction uint8
+
+const (
+	// ownTx is BEGIN and COMMIT, with the options of the Config.
+	ownTx transaction = iota
+	// claimTx is BEGIN and COMMIT, and raises a mark durably.
+	claimTx
+	// openTx is BEGIN. The transaction continues after the packet.
+	openTx
+	// callersTx is neither: the caller begins and ends the transaction.
+	callersTx
+)
+
+// claimOptions are the options of a claimTx: READ COMMITTED and READ WRITE, whatever the
+// session's defaults are.
+var claimOptions = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
+
+const commitSQL = "commit"
+
+func (c *Config) commitSQL(t transaction) string {
+	switch {
+	case t == openTx, t == callersTx:
+		return ""
+	case t == ownTx && c.Tx.CommitQuery != "":
+		return c.Tx.CommitQuery
+	}
+	return commitSQL
+}
+
+// raise is what an admission does with a token that is newer than the mark.
+type raise uint8
+
+const (
+	// raiseAndWait raises the mark, and waits for older writers up to the idle limit.
+	raiseAndWait raise = iota
+	// refuseUnclaimed fails with ZF004: the token must raise the mark in a short
+	// transaction of its own. A raise in a long transaction would stay uncommitted, and
+	// other writers would still see the previous token's mark.
+	refuseUnclaimed
+)
+
+func (t transaction) raise() raise {
+	if t == ownTx || t == openTx {
+		return refuseUnclaimed
+	}
+	return raiseAndWait
+}
+
+// milliseconds returns the last argument of the functions admit, report_only and mint:
+// the longest wait for older writers, 0 for no limit, or -1 for no raise.
+func (c *Config) milliseconds(r raise) int32 {
+	if r == refuseUnclaimed {
+		return -1
+	}
+	limit, _ := c.idleLimit() // if unbounded, 0: wait without a limit
+	return int32(limit / time.Millisecond)
+}
+
+// admission returns the statement of p that admits a token, and its arguments.
+func (c *Call) admission(p *packet, tok token.Token) (sql string, args []any) {
+	stmts, wait := statementsOf(c.Schema), c.milliseconds(p.tx.raise())
+	if p.minted != nil {
+		return stmts.mint, []any{tok.Resource, tok.Holder, wait}
+	}
+	limit, bounded := c.idleLimit()
+	args = []any{tok.Resource, tok.Number, tok.Holder, wait}
+	switch {
+	case c.DangerouslyReportOnly:
+		return stmts.reportOnly, args
+	case p.tx == claimTx:
+		return stmts.admitDurable, args
+	case bounded && (p.tx == openTx || p.tx == callersTx && !p.unbounded):
+		return stmts.admitBounded, append(args, strconv.FormatInt(limit.Milliseconds(), 10)+"ms")
+	}
+	return stmts.admit, args
+}
+
+// readAdmission reads the reply to an admission. Its error is the server's or the
+// connection's.
+func (c *Call) readAdmission(ctx context.Context, p *packet, br pgx.BatchResults, tok token.Token) error {
+	switch {
+	case p.minted != nil:
+		return br.QueryRow().Scan(p.minted)
+	case c.DangerouslyReportOnly && !p.uncompared:
+		return c.readReport(ctx, br, tok)
+	}
+	_, err := br.Exec()
+	return err
+}
+
+// readReport reads the reply to report_only.sql: NULL for admitted, the mark that would
+// have refused, or the number 0 and the reason why the token was not compared.
+func (c *Call) readReport(ctx context.Context, br pgx.BatchResults, tok token.Token) error {
+	var number *int64
+	var holder *string
+	if err := br.QueryRow().Scan(&number, &holder); err != nil || number == nil {
+		return err
+	}
+	mark := guard.Mark{Number: *number, Holder: *holder}
+	switch {
+	case mark == guard.Mark{Holder: "standby"}:
+		c.reportUncompared(ctx, tok, "the admission was sent to a standby")
+	case mark == guard.Mark{}:
+		c.reportUncompared(ctx, tok, olderWriters)
+	case c.WouldRefuse != nil:
+		c.WouldRefuse(tok, mark)
+	default:
+		return c.Hooks.Outcome(ctx, &guard.StaleError{Token: tok, Mark: mark}, true)
+	}
+	return nil
+}
+
+const olderWriters = "older writers have not finished"
+
+func (c *Call) reportUncompared(ctx context.Context, tok token.Token, reason string) {
+	err := fmt.Errorf("sqlguard: report-only, %s was not compared with the mark: %s", tok, reason)
+	if c.Hooks.Reported != nil {
+		c.Hooks.Reported(ctx, err)
+		return
+	}
+	slog.WarnContext(ctx, err.Error())
+}
+
+var (
+	//go:embed admit.sql
+	admitSQL string
+	//go:embed admit_bounded.sql
+	admitBoundedSQL string
+	//go:embed admit_durable.sql
+	admitDurableSQL string
+	//go:embed report_only.sql
+	reportOnlySQL string
+	//go:embed mint.sql
+	mintSQL string
+	//go:embed evict.sql
+	evictSQL string
+)
+
+// statements are the SQL texts for one schema.
+type statements struct {
+	schema                                                     string
+	admit, admitBounded, admitDurable, reportOnly, mint, evict string
+}
+
+// prepared has the texts of every schema in use, so that they are built once.
+var prepared sync.Map // from schema to *statements
+
+func statementsOf(schema string) *statements {
+	if schema == "" {
+		schema = DefaultSchema
+	}
+	if s, ok := prepared.Load(schema); ok {
+		return s.(*statements)
+	}
+	// A schema's name cannot be a parameter. Quoted, it can be anything.
+	in := strings.NewReplacer(`"fencepost".`, pgx.Identifier{schema}.Sanitize()+".")
+	text := func(file string) string {
+		start := strings.Index(file, "SELECT") // the header is for readers of the file
+		return in.Replace(strings.TrimSpace(file[start:]))
+	}
+	s := &statements{
+		schema: schema,
+		admit:  text(admitSQL), admitBounded: text(admitBoundedSQL), admitDurable: text(admitDurableSQL),
+		reportOnly: text(reportOnlySQL), mint: text(mintSQL), evict: text(evictSQL),
+	}
+	prepared.Store(schema, s)
+	return s
+}

@@ -1,0 +1,119 @@
+package pgwrite
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/failpoint"
+	"github.com/fencepost/fencepost/internal/sqltext"
+	"github.com/fencepost/fencepost/token"
+)
+
+const (
+	stepBegin     = failpoint.Begin
+	stepAdmitted  = failpoint.Admitted
+	stepStatement = failpoint.Statement
+	stepCommit    = failpoint.Commit
+	stepApplied   = failpoint.Applied
+	stepUndone    = failpoint.Undone
+	stepUnknown   = failpoint.Unknown
+)
+
+// simulated returns the Config for a simulation. If ctx belongs to the unguarded twin,
+// the Config is in report-only mode and logs no warning. Otherwise it has the
+// simulation's IdleTimeout, after which paused holders are evicted.
+func (c *Config) simulated(ctx context.Context) *Config {
+	if !failpoint.IsUnguarded(ctx) {
+		if idle := failpoint.IdleTimeout(ctx, c.IdleTimeout); idle != c.IdleTimeout {
+			bounded := *c
+			bounded.IdleTimeout = idle
+			return &bounded
+		}
+		return c
+	}
+	twin := *c
+	twin.DangerouslyReportOnly = true
+	if twin.Hooks.Reported == nil {
+		twin.Hooks.Reported = func(context.Context, error) {}
+	}
+	return &twin
+}
+
+// at reports a step of the call's transaction to a listener. For the caller's transaction
+// it reports only the steps before and after the admission.
+func (c *Call) at(ctx context.Context, step failpoint.Step) {
+	if !failpoint.Listening(ctx) {
+		return
+	}
+	tx, inTx := c.db.(pgx.Tx)
+	switch {
+	case !inTx:
+		failpoint.At(ctx, step, c)
+	case step == failpoint.Admitted, step == failpoint.Statement:
+		failpoint.At(ctx, step, tracedAs(tx.Conn()))
+	}
+}
+
+// reportedSteps returns a context for the driver: the call itself reports the steps.
+func (c *Call) reportedSteps(ctx context.Context) context.Context { return failpoint.WithKey(ctx, c) }
+
+// dropReply closes the connection after a COMMIT if a simulation drops its reply, and
+// returns the driver's error for that. The COMMIT of a caller's transaction is not the
+// guard's.
+func (c *Call) dropReply(ctx context.Context, conn *pgx.Conn) error {
+	if !failpoint.Listening(ctx) || c.InTx() || !failpoint.DropsReply(ctx, c) {
+		return nil
+	}
+	_ = conn.Close(ctx)
+	return failpoint.ErrLost
+}
+
+// dropCommit closes the connection before a COMMIT if a simulation drops it, and returns
+// the driver's error for a lost reply.
+func (c *Call) dropCommit(ctx context.Context, conn *pgx.Conn) error {
+	if !failpoint.Listening(ctx) || c.InTx() || !failpoint.DropsCommit(ctx, c) {
+		return nil
+	}
+	_ = conn.Close(ctx)
+	return failpoint.ErrLost
+}
+
+// Wrote records, if there is a listener, whether tag shows that the body has written.
+// Marks do not count.
+func (s *Sent) Wrote(tag pgconn.CommandTag) {
+	s.wrote = failpoint.Listening(s.caller) && s.packet.tx != claimTx && sqltext.Wrote(tag.String())
+}
+
+// WroteAll records that the body may have written, whatever its tags are.
+func (s *Sent) WroteAll() { s.wrote = true }
+
+func noteMinted(ctx context.Context, tok token.Token) {
+	failpoint.Note(ctx, failpoint.Minted{Resource: tok.Resource, Number: tok.Number, Holder: tok.Holder})
+}
+
+// tracedAs returns the key that a tracer of conn uses for the open transaction, or conn
+// if there is none.
+func tracedAs(conn *pgx.Conn) any {
+	if conn == nil {
+		return conn
+	}
+	if key, traced := conn.PgConn().CustomData()[failpoint.CustomDataKey]; traced {
+		return key
+	}
+	return conn
+}
+
+// lastStep returns the last step of a transaction whose error is err.
+func lastStep(err error) failpoint.Step {
+	switch {
+	case err == nil:
+		return failpoint.Applied
+	case errors.Is(err, guard.ErrUnknown):
+		return failpoint.Unknown
+	}
+	return failpoint.Undone
+}

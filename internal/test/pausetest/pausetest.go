@@ -1,0 +1,81 @@
+// Package pausetest tests the case that Fencepost is for: a holder is paused past the end
+// of its lease, a successor writes, and the holder resumes and writes too. It runs with
+// any lock and all write paths to the row.
+package pausetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/token"
+)
+
+// Lock waits for the resource and returns a token for it. The lock behind it must not be
+// renewed, since its holder is then paused.
+type Lock func(ctx context.Context, resource, holder string) (token.Token, error)
+
+// Run runs the case on a real PostgreSQL with the lock that newLock makes: the late write
+// is refused with the guard, and overwrites the successor's every time in the report-only
+// twin. All cases share one schema, and each has an account of its own.
+func Run(t *testing.T, newLock func(t *testing.T, fence *sqlguard.Guard) Lock) {
+	pool, schema := testenv.Postgres(t)
+	table := newAccounts(t, pool, schema)
+	for n, way := range writePaths {
+		t.Run(way.name, func(t *testing.T) {
+			t.Parallel()
+			t.Run("the late write is refused", func(t *testing.T) {
+				t.Parallel()
+				fence := &sqlguard.Guard{DB: pool, Schema: schema}
+				balance, err := pauseAndWrite(t, newLock(t, fence), fence, way, newAccount(pool, table, 2*n))
+				require.ErrorIs(t, err, guard.ErrStale)
+				require.Equal(t, 110, balance, "the successor's value is kept")
+			})
+			t.Run("report-only, the same code is corrupted", func(t *testing.T) {
+				t.Parallel()
+				fence := &sqlguard.Guard{DB: pool, Schema: schema, DangerouslyReportOnly: true, Hooks: quiet}
+				balance, err := pauseAndWrite(t, newLock(t, fence), fence, way, newAccount(pool, table, 2*n+1))
+				require.NoError(t, err)
+				require.Equal(t, 50, balance, "the successor's value is overwritten")
+			})
+		})
+	}
+}
+
+// pauseAndWrite returns the final balance and the error of the paused writer.
+func pauseAndWrite(t *testing.T, lock Lock, fence *sqlguard.Guard, way writePath, row account) (int, error) {
+	ctx := t.Context()
+	write := way.open(t, fence, row)
+
+	a, err := lock(ctx, row.resource, "writer-a")
+	require.NoError(t, err)
+	seenByA := row.balance(t) // 100; then A is paused
+
+	b, err := lock(ctx, row.resource, "writer-b") // waits until A's lock has expired
+	require.NoError(t, err)
+	require.NoError(t, write(token.NewContext(ctx, b), row.balance(t)+10))
+
+	err = write(token.NewContext(ctx, a), seenByA-50) // A resumes
+	return row.balance(t), err
+}
+
+// ShortLease waits for iss like a Locker, with a lease that ends soon and is not renewed.
+func ShortLease(iss token.Issuer) Lock {
+	return func(ctx context.Context, resource, holder string) (token.Token, error) {
+		for {
+			grant, err := iss.Acquire(ctx, resource, holder, 50*time.Millisecond)
+			if !errors.Is(err, token.ErrHeld) {
+				return grant.Token, err
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+}
+
+var quiet = guard.Hooks{Reported: func(context.Context, error) {}}

@@ -1,0 +1,158 @@
+package testenv
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// EnvPgBouncer names a PgBouncer in transaction mode in front of the server of
+// EnvPostgres. It must give all its clients a pool of four sessions or a few more, and
+// keep no prepared statements (max_prepared_statements, since 1.21, is 0). Its role must
+// be one of the pooler's admin_users.
+const EnvPgBouncer = "FENCEPOST_TEST_PGBOUNCER_URL"
+
+var sharedPgBouncer = source{
+	name: "PgBouncer", env: EnvPgBouncer, url: pgbouncerURL, local: pgbouncerProgram,
+}
+
+// PgBouncer returns the URL of a pooler in transaction mode in front of the shared
+// PostgreSQL. All clients of the URL share four sessions, for this test only, which are
+// closed at its end. Its tables are those of Postgres. A test must leave one session
+// free, or it deadlocks with itself. All test processes of this machine take turns on a
+// pooler that is given by URL: a test takes it once, and has no parallel subtests, which
+// could wait for a test that waits for the pooler.
+func PgBouncer(t testing.TB) string {
+	t.Helper()
+	PostgresURL(t) // the server behind a local pooler
+	pooler := sharedPgBouncer.URL(t)
+	if os.Getenv(EnvPgBouncer) != "" {
+		sharedPgBouncer.exclusive(t, "pgbouncer")
+	} else {
+		u, err := url.Parse(pooler)
+		if err != nil {
+			t.Fatalf("testenv: %v", err)
+		}
+		u.Path = "/" + unique("fencepost_test_") // a pool of its own
+		pooler = u.String()
+	}
+	t.Cleanup(func() {
+		ctx, cancel := afterTest(t)
+		defer cancel()
+		if err := DropPooled(ctx, pooler); err != nil {
+			t.Errorf("testenv: leave PgBouncer: %v", err)
+		}
+	})
+	return pooler
+}
+
+// OwnPgBouncer starts this machine's PgBouncer for this test. It has four sessions of the
+// shared PostgreSQL for each database name, and reaches the server at addr: a proxy in
+// front of it. It returns the URL, as PgBouncer does.
+func OwnPgBouncer(t testing.TB, addr string) string {
+	t.Helper()
+	PostgresURL(t)
+	p, err := pgbouncerProgramAt(addr)
+	return pgbouncerURL(startOwn(t, p, err).port)
+}
+
+// DropPooled makes the pooler of a URL of PgBouncer close the connections of its clients
+// and its sessions. The pooler continues to run.
+func DropPooled(ctx context.Context, pooler string) error {
+	config, err := pgx.ParseConfig(pooler)
+	if err != nil {
+		return err
+	}
+	database := pgx.Identifier{config.Database}.Sanitize()
+	config.Database = "pgbouncer" // its console
+	console, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	_, kill := console.PgConn().Exec(ctx, "KILL "+database).ReadAll()
+	_, resume := console.PgConn().Exec(ctx, "RESUME "+database).ReadAll()
+	return errors.Join(kill, resume, console.Close(ctx))
+}
+
+//go:embed pgbouncer.sh
+var pgbouncerScript string
+
+// pgbouncerURL has a role that PostgreSQL does not have: the pooler accepts any role, and
+// uses the server's own role for its sessions.
+func pgbouncerURL(port int) string {
+	return fmt.Sprintf("postgres://anybody@127.0.0.1:%d/postgres?sslmode=disable", port)
+}
+
+// pgbouncerProgram returns a pooler in front of the shared PostgreSQL, which must have
+// been found before.
+func pgbouncerProgram() (program, error) { return pgbouncerProgramAt("") }
+
+// pgbouncerProgramAt reaches the server at another address if addr is not empty.
+func pgbouncerProgramAt(addr string) (program, error) {
+	path, version, number, err := pgbouncerBinary()
+	if err != nil {
+		return program{}, err
+	}
+	server, err := pgx.ParseConfig(sharedPostgres.taken)
+	if err != nil {
+		return program{}, err
+	}
+	if host, port, err := net.SplitHostPort(addr); err == nil {
+		number, err := strconv.ParseUint(port, 10, 16)
+		if err != nil {
+			return program{}, err
+		}
+		server.Host, server.Port = host, uint16(number)
+	}
+	// By default the pooler waits some seconds after a failed login to the server.
+	settings := []string{"server_login_retry = 0"}
+	if slices.Compare(number, []int{1, 21}) >= 0 {
+		settings = append(settings, "max_prepared_statements = 0") // as in older versions
+	}
+	argv := func(_ string, port int) []string {
+		return append([]string{"sh", "-c", pgbouncerScript, "sh", path, fmt.Sprint(port), pooled(server)}, settings...)
+	}
+	return program{
+		title: "version " + version + " of " + path, argv: argv,
+		// It has nothing to lose. Some versions wait for their clients after gentler
+		// signals, and a shell ignores others in its background.
+		ready: "process up", signal: "KILL",
+	}, nil
+}
+
+// pooled returns the address and the credentials of a pool's sessions.
+func pooled(server *pgx.ConnConfig) string {
+	var words []string
+	for _, pair := range [][2]string{
+		{"host", server.Host}, {"port", fmt.Sprint(server.Port)}, {"dbname", server.Database},
+		{"user", server.User}, {"password", server.Password},
+	} {
+		if pair[1] != "" { // PgBouncer refuses an empty value
+			words = append(words, pair[0]+"='"+strings.ReplaceAll(pair[1], "'", "''")+"'")
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// pgbouncerBinary also searches /usr/sbin, where Debian puts it and which may be missing
+// from PATH.
+func pgbouncerBinary() (path, version string, number []int, err error) {
+	for _, name := range []string{"pgbouncer", "/usr/sbin/pgbouncer"} {
+		if path, err = exec.LookPath(name); err == nil {
+			version, number, err = binaryVersion(path)
+			return path, version, number, err
+		}
+	}
+	return "", "", nil, errors.New("neither PATH nor /usr/sbin has pgbouncer")
+}

@@ -1,9 +1,0 @@
-#!/bin/sh
-# Makes the system tables and becomes a MariaDB server on 127.0.0.1, whose root has no password.
-#   $1 mariadb-install-db   $2 mariadbd   $3 the folder of the data   $4 the port
-# What is written need not outlive the machine. No socket: its path could be too long.
-install=$1 server=$2 data=$3 port=$4
-set -- --no-defaults --datadir="$data" --skip-name-resolve --innodb-flush-log-at-trx-commit=0 --skip-innodb-doublewrite \
-	--innodb-buffer-pool-size=64M --character-set-server=utf8mb4
-"$install" "$@" --auth-root-authentication-method=normal --skip-test-db || exit
-exec "$server" "$@" --bind-address=127.0.0.1 --port="$port" --socket= --max-connections=500 --pid-file="$data/pid"

@@ -1,0 +1,17 @@
+// Package lab is the map of the code that tests Fencepost beyond its unit tests. It has
+// no code itself. No package outside of the lab imports it, and it is not released. `make
+// verify` runs all of it in a short form.
+//
+//   - explore, dst: the decisions about locks, leases, marks and requests, run in
+//     simulated time under all faults. `go run -C lab ./explore`.
+//   - proof: a model of the protocol that SPIN searches. `make proof`.
+//   - durability: acknowledged writes that must not be lost. `make acknowledged`.
+//   - failures, partition, fairness, waiting: the issuers, with servers that are killed
+//     or cut off, or with many waiters.
+//   - cut: each connection of the guards, cut at each byte. `make cuts`.
+//   - replicas: two processes of a service behind httpguard.
+//   - etcdset: etcd's lost additions, repeated. `make experiment`.
+//   - release: a rehearsal of a release. See RELEASING.md.
+//   - bench and containers are modules of their own: ratios to baselines (`make bench`),
+//     and the tests on servers in containers.
+package lab

@@ -1,0 +1,132 @@
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/pressly/goose/v3"
+)
+
+// Up applies the migrations that db lacks, each in a transaction of its own. It returns
+// nil if db has them all, and possibly newer ones that this library does not have. Any
+// number of processes may call it at once: one applies, the others wait until it is done
+// or their ctx ends. If ctx ends or a migration fails, the earlier migrations stay
+// applied, and the next Up continues after them.
+//
+// On PostgreSQL, Up creates the schema if it does not exist, owned by the role of db. It
+// returns [ErrUnversioned] if the tables exist and Up did not create them, and
+// [github.com/fencepost/fencepost/guard.ErrUnfenced] if the engine is not known to fence:
+// see [Set.DangerouslyTrustEngine]. In both cases it changes nothing. Errors of the
+// driver and of goose are wrapped.
+func (s Set) Up(ctx context.Context, db *sql.DB) error {
+	return s.migrate(ctx, db, func(name schema, table versions, p *goose.Provider) error {
+		switch s.Dialect {
+		case MySQL:
+			return s.upMySQL(ctx, db, table, p)
+		case SQLite:
+			return upSQLite(ctx, db, table, p)
+		default:
+			return s.upPostgres(ctx, db, name, table, p)
+		}
+	})
+}
+
+// Down reverts what [Set.Up] has applied, the newest migration first, each in a
+// transaction of its own, and returns nil when nothing is left. All marks are deleted:
+// after the next Up, tokens that were refused before are admitted. Stop all writers of
+// fenced data first.
+//
+// The schema stays, because an administrator set its rights. The version table stays,
+// without versions, because a waiting Up may have found it already. Concurrent Ups and
+// Downs wait for each other, except on SQLite, which has no lock for that: there Down
+// must run alone. The marks are deleted last. If ctx ends, or an object outside the set
+// depends on a function, the marks still exist, and the next Down or Up continues.
+//
+// Down returns [ErrUnversioned] if Up did not create the tables. It returns other errors
+// if a newer library has migrated the database (with the version) and if tables are still
+// protected (with their names). In these cases it changes nothing.
+func (s Set) Down(ctx context.Context, db *sql.DB) error {
+	return s.migrate(ctx, db, func(name schema, table versions, p *goose.Provider) error {
+		var err error
+		switch s.Dialect {
+		case SQLite:
+			err = downSQLite(ctx, db, table, p)
+		case MySQL:
+			err = downLocked(ctx, db, s.Dialect, table, p)
+		default:
+			if err = unprotected(ctx, db, name, table); err == nil {
+				err = downLocked(ctx, db, s.Dialect, table, p)
+			}
+		}
+		if errors.Is(err, goose.ErrVersionNotFound) {
+			return s.newer(ctx, db, err)
+		}
+		return err
+	})
+}
+
+// downLocked is Down for dialects with a lock, which p acquires.
+func downLocked(ctx context.Context, db *sql.DB, d Dialect, table versions, p *goose.Provider) error {
+	exists, err := table.kept(ctx, db, d)
+	if err != nil || !exists {
+		return err
+	}
+	_, err = p.DownTo(ctx, 0)
+	return err
+}
+
+// newer adds the versions of database and library to goose's "version not found".
+func (s Set) newer(ctx context.Context, db *sql.DB, err error) error {
+	status, failed := s.Status(ctx, db)
+	if failed != nil || len(status) == 0 {
+		return err
+	}
+	known, newest := s.newest(), status[len(status)-1].Version
+	return fmt.Errorf("the database is at version %d, newer than this program's %d: use a newer program (%w)", newest, known, err)
+}
+
+// migrate runs work with a goose provider.
+func (s Set) migrate(ctx context.Context, db *sql.DB, work func(schema, versions, *goose.Provider) error) error {
+	name, table, err := s.parts()
+	if err != nil {
+		return err
+	}
+	p, err := s.provider(db, name, table)
+	if err == nil {
+		err = work(name, table, p)
+	}
+	return s.failed(ctx, db, err)
+}
+
+func (s Set) parts() (schema, versions, error) {
+	name, err := s.validate()
+	if err != nil {
+		return "", versions{}, err
+	}
+	table, err := newVersions(s.Dialect, name)
+	if err != nil {
+		return "", versions{}, fmt.Errorf("migrations: %w", err)
+	}
+	return name, table, nil
+}
+
+// provider returns a goose provider that shares no state with the program's own goose. It
+// takes a lock if the dialect has one.
+func (s Set) provider(db *sql.DB, name schema, table versions) (*goose.Provider, error) {
+	files, err := s.FS()
+	if err != nil {
+		return nil, err
+	}
+	options := []goose.ProviderOption{goose.WithStore(table), goose.WithDisableGlobalRegistry(true), goose.WithVerbose(false)}
+	switch s.Dialect {
+	case Postgres:
+		options = append(options, goose.WithSessionLocker(schemaLock{name}))
+	case MySQL:
+		options = append(options, goose.WithSessionLocker(databaseLock{}))
+	case SQLite:
+		options = append(options, goose.WithSessionLocker(rollbackAfter{}))
+	}
+	return goose.NewProvider("", db, files, options...)
+}

@@ -1,0 +1,106 @@
+package redisguard
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/failpoint"
+	"github.com/fencepost/fencepost/internal/writectx"
+	"github.com/fencepost/fencepost/token"
+)
+
+// Admit implements [guard.Store]. It is a claim, for lock.Locker: it raises the mark
+// without a write. After it has returned nil, no older token writes through a Guard of
+// this server. Writes to other systems after Admit are not fenced: see the package
+// documentation.
+//
+// Admit returns a [*guard.StaleError] if the mark refuses tok, and [token.ErrInvalid] if
+// tok is incomplete. If ctx ends, it returns the cause; the mark may be raised even then.
+// A retry by go-redis is harmless. Admit returns [guard.ErrRetryable] if the server was
+// running another client's script, or was moving the mark's slot to another node.
+func (g *Guard) Admit(ctx context.Context, tok token.Token) error {
+	err := tok.Validate()
+	if err == nil {
+		err = g.admit(ctx, tok)
+	}
+	return guard.WithCause(ctx, g.Hooks.Outcome(ctx, err, g.DangerouslyReportOnly))
+}
+
+func (g *Guard) admit(ctx context.Context, tok token.Token) error {
+	key, err := g.markKey(tok.Resource)
+	if err != nil {
+		return err
+	}
+	value, err := g.runScript(ctx, admitScript, key, "enforce", text(tok))
+	if err != nil {
+		return failed("admit", tok.Resource, err)
+	}
+	switch r := parse(value); r.word {
+	case "admitted":
+		return nil
+	case "refused":
+		return stale(tok, r.values[0])
+	}
+	return failed("admit", tok.Resource, unexpected(key, value))
+}
+
+// runScript runs a script that go-redis may safely run twice.
+func (g *Guard) runScript(ctx context.Context, s *redis.Script, key string, args ...any) (any, error) {
+	if err := writectx.CheckSend(ctx); err != nil {
+		return nil, notSent(err)
+	}
+	claim := new(failpoint.Step) // a unique key
+	failpoint.At(ctx, failpoint.Begin, claim)
+	defer failpoint.At(ctx, failpoint.Undone, claim)
+	return await(ctx, func(ctx context.Context) (any, error) {
+		return s.Run(ctx, g.Client, []string{key}, args...).Result()
+	}, func(cause error) error { return cause })
+}
+
+// Mint issues a number for an acquisition of a lock that does not number its holders.
+// Call it right after you acquire the lock, and before you read. In one step it chooses a
+// number above the mark, at least the server's clock in units of 10 µs, raises the mark
+// to it, and returns the token. From then on every older token is refused, whatever the
+// lock's state, so data that is read after Mint is safe to write back. holder must be
+// unique to this acquisition.
+//
+// Mint returns [token.ErrInvalid] if a name is invalid, and [token.ErrExhausted] if the
+// mark is already the greatest number. After any other error the mark may have been
+// raised: call Mint again.
+func (g *Guard) Mint(ctx context.Context, resource, holder string) (token.Token, error) {
+	tok, err := token.New(resource, token.MaxNumber, holder)
+	if err != nil {
+		return token.Token{}, err
+	}
+	key, err := g.markKey(resource)
+	if err != nil {
+		return token.Token{}, err
+	}
+	value, err := g.runScript(ctx, mintScript, key, holder)
+	if err == nil {
+		tok.Number, err = minted(key, value)
+	}
+	if err != nil {
+		return token.Token{}, guard.WithCause(ctx, failed("mint", resource, err))
+	}
+	return token.New(resource, tok.Number, holder)
+}
+
+func minted(key string, value any) (int64, error) {
+	switch r := parse(value); r.word {
+	case "minted":
+		digits, _ := r.values[0].(string)
+		number, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("server minted %q: %w", digits, err)
+		}
+		return number, nil
+	case "exhausted":
+		return 0, token.ErrExhausted
+	}
+	return 0, unexpected(key, value)
+}

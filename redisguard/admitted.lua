@@ -1,0 +1,3 @@
+-- Appended to admit.lua if there is nothing to write.
+-- Returns {'admitted'}.
+return {'admitted'}

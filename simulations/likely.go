@@ -1,0 +1,410 @@
+package simulations
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/failpoint"
+	"github.com/fencepost/fencepost/internal/history"
+	"github.com/fencepost/fencepost/token"
+)
+
+// The mistakes that a verdict names, as docs/testing.md lists them.
+const (
+	noGuard      = "no guard at all: no guard compares the token of what Do writes. Write inside the guard's Update, or with its On, under the context that Hold passes"
+	observes     = "no guard at all: a guard refused a token and let it write, as it does with DangerouslyReportOnly. Remove that option"
+	wrongName    = "wrong name: the guard was called for %s, and the lock is %q. Use the same name for both"
+	misminted    = "wrong name: the number was minted for %q, and the lock is %q. Use the same name for both"
+	twoNames     = "two names for one row: some units call the guard for %q, others for %s. All writers of a row must use one name"
+	noClaim      = "read before Update without Claim: a value was read before the token had raised the mark, and written back. Set the Locker's Claim to the guard's Admit, or read inside Update"
+	earlyRead    = "read before Hold: a value was read before the lock was acquired or minted, or from a cache, and written back. Read it under the token, from the guarded database"
+	swallowed    = "a refusal swallowed: the guard refused (%v), and Do returned nil. Return the guard's error"
+	overPool     = "write over the pool: a statement went around the guard's transaction while that was open%s. Make every write with the tx that Update passes"
+	outerContext = "outer context: the guard was called with a context from outside of Hold, which carries no token of %q. Use the context that Hold passes to its function or, for a lock of your own, the one from token.NewContext"
+	undone       = "a refusal swallowed: the guard's transaction was rolled back, and Do returned nil. Return the guard's error"
+	insists      = "a refusal retried: the guard refused (%v), and Do tried again under the same token, which is never admitted again. Return the guard's error, or end the Hold and start over"
+	retried      = "retry after unknown: after guard.ErrUnknown Do wrote again, and both writes were applied. End the Hold, acquire and claim again, and read whether the first was applied"
+	assumed      = "unknown taken for an answer: after guard.ErrUnknown Do went on as if the outcome were known. End the Hold, acquire and claim again, and read whether the write was applied"
+	partial      = "one unit in two transactions: the first was committed, and the second was refused or rolled back. Write both in one Update"
+	outlives     = "work that outlives Hold: a write was made, or begun, after Do had returned. Wait for it inside Hold"
+	savepoint    = "savepoint rolled back after Join: the transaction went on after a ROLLBACK TO, which undoes the admission. Join before the savepoint"
+	onlyFirst    = "only the first of two statements guarded: a unit wrote inside the guard's transaction, and outside of it too%s. Put both writes into one Update"
+	cached       = "token cached in a struct: a writer used the token #%d of another acquisition. Take the token from the context at each write"
+	mintedOnce   = "token cached in a struct: two units used the token #%d. Mint in each unit, right after it has acquired its lock"
+	outbox       = "outbox written outside the transaction: a unit wrote inside the guard's transaction, and to another table outside of it%s. Write the outbox with the tx that Update passes"
+	equality     = "equality instead of order: a newer token was refused because it differs from the mark. Refuse only tokens that are lower than the mark"
+	checkFirst   = "check, then write: the token was compared in another transaction or request than the write's, and the holder was paused in between. Compare it in the transaction that writes"
+)
+
+// evidence is what likely decides by.
+type evidence struct {
+	*explorer
+	*Verdict // nil if the error is not a verdict
+	err      error
+	writers  []*writer // those of the interleaving that failed
+}
+
+// explain adds the likely causes to err.
+func (x *explorer) explain(st *stage, err error) error {
+	if err == nil {
+		x.refused = x.refused || slices.ContainsFunc(st.writers, (*writer).refusedItself)
+		return nil
+	}
+	if x.twin || st.broken != nil {
+		return err
+	}
+	e := &evidence{explorer: x, err: err, writers: st.writers}
+	errors.As(err, &e.Verdict)
+	if e.Verdict != nil && e.Breaks("once") {
+		e.awaitStrays()
+	}
+	likely := e.likely()
+	if e.Verdict != nil {
+		e.Verdict.LikelyCauses = likely
+		return err
+	}
+	if len(likely) == 0 {
+		return err
+	}
+	return &likelyError{err, likely}
+}
+
+// likelyError is an error that is not a verdict, with its likely causes.
+type likelyError struct {
+	error
+	likely []string
+}
+
+func (e *likelyError) Error() string { return e.error.Error() + likelyLines(e.likely) }
+func (e *likelyError) Unwrap() error { return e.error }
+
+func likelyLines(likely []string) string {
+	var text strings.Builder
+	for _, line := range likely {
+		text.WriteString("\nLikely: " + line)
+	}
+	return text.String()
+}
+
+// defaultStrays is the wait for a Subject that leaves no goroutines running.
+const defaultStrays = 200 * time.Millisecond
+
+// awaitStrays waits briefly for goroutines that a unit has left running, to observe their
+// late writes.
+func (e *evidence) awaitStrays() {
+	late := func(w *writer) bool { return w.facts.some(func(t *transaction) bool { return t.late }) || w.released() }
+	if e.missing() {
+		return // that is the likely cause
+	}
+	for deadline := time.Now().Add(e.subject.strays); !slices.ContainsFunc(e.writers, late) && time.Now().Before(deadline); {
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// likely returns the lines of the first kind of evidence that is found.
+func (e *evidence) likely() []string {
+	for _, find := range []func() []string{
+		e.endless, e.strays, e.names, e.tokens, e.outcomes, e.unfenced, e.unseenWrites, e.reads, e.foreign,
+	} {
+		if lines := find(); len(lines) > 0 {
+			return lines
+		}
+	}
+	return nil
+}
+
+func (e *evidence) strays() []string {
+	late := func(w *writer) bool {
+		return w.facts.some(func(t *transaction) bool { return t.late && !t.claim }) || w.released()
+	}
+	if slices.ContainsFunc(e.writers, late) || e.missing() {
+		return []string{outlives}
+	}
+	return nil
+}
+
+// released reports whether a guard has refused the writer's token because its Hold had
+// ended.
+func (w *writer) released() bool {
+	return slices.ContainsFunc(w.facts.refusals(), func(err error) bool { return errors.Is(err, token.ErrReleased) })
+}
+
+// names checks the resources that the guards were called with.
+func (e *evidence) names() []string {
+	resource := e.subject.Resource
+	var missing *token.MissingError
+	for _, w := range e.writers {
+		if name := w.facts.misnamed(resource); name != "" && e.subject.kept() {
+			return []string{fmt.Sprintf(misminted, name, resource)}
+		}
+		for _, err := range append(w.facts.refusals(), e.err) {
+			switch {
+			case !errors.As(err, &missing):
+			case missing.Resource != resource && len(missing.Have) > 0:
+				return []string{fmt.Sprintf(wrongName, fmt.Sprintf("%q", missing.Resource), resource)}
+			default:
+				return []string{fmt.Sprintf(outerContext, missing.Resource)}
+			}
+		}
+	}
+	var others []string
+	right := false
+	for _, w := range append(slices.Clone(e.shape), e.writers...) {
+		asked := w.notes.Names()
+		switch {
+		case slices.Contains(asked, resource):
+			right = true
+		case len(asked) > 0:
+			others = append(others, fmt.Sprintf("%q", asked))
+		}
+	}
+	others = slices.Compact(slices.Sorted(slices.Values(others)))
+	switch {
+	case len(others) == 0:
+		return nil
+	case right:
+		return []string{fmt.Sprintf(twoNames, resource, strings.Join(others, ", "))}
+	}
+	return []string{fmt.Sprintf(wrongName, strings.Join(others, ", "), resource)}
+}
+
+// tokens looks for a token of another writer.
+func (e *evidence) tokens() []string {
+	if n := e.shared(); n != 0 {
+		return []string{fmt.Sprintf(mintedOnce, n)}
+	}
+	for _, w := range e.writers {
+		tok := w.tok.Load()
+		if tok == nil {
+			continue
+		}
+		var stale *guard.StaleError
+		for _, err := range w.facts.refusals() {
+			if errors.As(err, &stale) && stale.Token.Resource == tok.Resource && !w.facts.had(stale.Token.Number) {
+				return []string{fmt.Sprintf(cached, stale.Token.Number)}
+			}
+		}
+		for _, n := range w.facts.wroteUnder() {
+			if n != 0 && !w.facts.had(n) {
+				return []string{fmt.Sprintf(cached, n)}
+			}
+		}
+	}
+	return nil
+}
+
+// outcomes checks how Do handled errors.
+func (e *evidence) outcomes() []string {
+	for _, w := range e.writers {
+		if w.facts.observes() {
+			return []string{observes}
+		}
+		if refusals := w.facts.refusals(); w.facts.swallows() && w.outcome == history.Accepted {
+			return []string{fmt.Sprintf(swallowed, refusals[0])}
+		}
+		if e.Verdict != nil && w.facts.drops() && e.Breaks("once") {
+			return []string{assumed}
+		}
+		if e.Verdict != nil && w.rolledBack() && e.Breaks("once") {
+			return []string{undone}
+		}
+		if (w.outcome == history.Refused || w.outcome == history.Failed) && w.facts.some(func(t *transaction) bool { return t.guard && t.admits && !t.claim && t.end == failpoint.Applied }) {
+			return []string{partial}
+		}
+	}
+	if e.some(func(t *transaction) bool { return t.retries && t.wrote() }) && e.Verdict != nil && e.Breaks("once") {
+		return []string{retried}
+	}
+	if e.some(func(t *transaction) bool { return t.undoes }) {
+		return []string{savepoint}
+	}
+	return nil
+}
+
+// some reports whether a writer of the interleaving has a transaction that matches.
+func (e *evidence) some(is func(*transaction) bool) bool {
+	return slices.ContainsFunc(e.writers, func(w *writer) bool { return w.facts.some(is) })
+}
+
+// unfenced looks for writes that tracers observed and no guard admitted.
+func (e *evidence) unfenced() []string {
+	var found, inside *transaction
+	for _, w := range append(slices.Clone(e.shape), e.writers...) {
+		w.facts.some(func(t *transaction) bool {
+			switch {
+			case (t.wrote() || e.Verdict == nil && t.blockedBeside()) && !t.fenced() && (found == nil || t.beside):
+				found = t
+			case t.fenced() && !t.claim && (t.wrote() || t.admits):
+				inside = t
+			}
+			return false
+		})
+	}
+	switch {
+	case found == nil:
+		return nil
+	case found.beside:
+		return []string{fmt.Sprintf(overPool, found.quoted())}
+	case inside != nil && found.sameTable(inside):
+		return []string{fmt.Sprintf(onlyFirst, found.quoted())}
+	case inside != nil && len(found.tables()) > 0 && len(inside.tables()) > 0:
+		return []string{fmt.Sprintf(outbox, found.quoted()), fmt.Sprintf(onlyFirst, found.quoted())}
+	case inside != nil:
+		return []string{fmt.Sprintf(onlyFirst, found.quoted()), fmt.Sprintf(outbox, found.quoted())}
+	case e.checks():
+		return []string{checkFirst}
+	}
+	return e.foreign()
+}
+
+// checks reports whether a guard was called before the write, outside its transaction.
+func (e *evidence) checks() bool {
+	for _, w := range append(slices.Clone(e.shape), e.writers...) {
+		if w.facts.asked() || w.facts.some(func(t *transaction) bool { return t.guard && !t.claim }) {
+			return true
+		}
+	}
+	return false
+}
+
+// unseenWrites returns the causes that cannot be distinguished without a tracer.
+func (e *evidence) unseenWrites() []string {
+	if e.Verdict == nil || len(e.covered.drivers) > 0 || !e.covered.guarded {
+		return nil
+	}
+	if !e.Breaks("trace") && !e.Breaks("order") && !e.Breaks("once") || e.noClaims() && !e.Breaks("trace") {
+		return nil
+	}
+	const unseen = " (not observed: no tracer)"
+	lines := []string{fmt.Sprintf(overPool, unseen), fmt.Sprintf(onlyFirst, unseen), fmt.Sprintf(outbox, unseen), checkFirst}
+	switch {
+	case e.Breaks("order"):
+		lines = append(lines, savepoint)
+	case e.Breaks("once") && !e.Breaks("trace"):
+		lines = append(lines, earlyRead)
+	}
+	return lines
+}
+
+// noClaims reports whether a guard admitted writes without a claim before them.
+func (e *evidence) noClaims() bool {
+	return e.covered.guarded && e.subject.Claim == nil &&
+		!slices.ContainsFunc(append(slices.Clone(e.shape), e.writers...), func(w *writer) bool {
+			return w.facts.mints() || w.facts.some(func(t *transaction) bool { return t.claim })
+		})
+}
+
+func (e *evidence) reads() []string {
+	if e.Verdict == nil || !e.Breaks("once") || !e.covered.guarded {
+		return nil
+	}
+	if e.noClaims() {
+		return []string{noClaim}
+	}
+	return []string{earlyRead}
+}
+
+// foreign checks guards that report no steps, by what they refused.
+func (e *evidence) foreign() []string {
+	switch {
+	case e.Verdict == nil && e.unseenError() == nil:
+		return nil
+	case e.Verdict == nil && !e.checks():
+		return []string{noGuard}
+	case e.Verdict == nil:
+		return []string{checkFirst}
+	case e.Verdict != nil && e.Breaks("spurious-refusal"):
+		return []string{equality}
+	case e.refused || slices.ContainsFunc(e.writers, (*writer).refusedItself):
+		return []string{checkFirst}
+	case e.noClaims() && e.covered.guarded:
+		return []string{noClaim}
+	}
+	return []string{noGuard}
+}
+
+// refusedItself reports whether w's unit was refused by something other than a guard,
+// mostly a Locker's claim.
+func (w *writer) refusedItself() bool {
+	return w.outcome == history.Refused && len(w.facts.refusals()) == 0
+}
+
+func (e *evidence) unseenError() error {
+	var unseen *unseenError
+	if errors.As(e.err, &unseen) {
+		return unseen
+	}
+	return nil
+}
+
+// likelyVacuous returns why the twin was probably not corrupted.
+func (x *explorer) likelyVacuous() []string {
+	e := &evidence{explorer: x, Verdict: &Verdict{}, writers: x.shape}
+	if lines := e.names(); len(lines) > 0 {
+		return lines
+	}
+	switch {
+	case x.subject.Unguarded != nil:
+		return []string{"Unguarded is guarded, or cannot be stopped in the middle: add the tracer of your driver (pgxpoint, sqlpoint), or call simulations.Failpoint between its read and its write"}
+	case !x.covered.guarded && !e.checks():
+		return []string{"Do called no guard of Fencepost, so its twin is guarded too: set Subject.Unguarded or, for a service over HTTP, mount httppoint.Handler around it"}
+	case len(x.covered.drivers) == 0:
+		return []string{"no tracer reported a step, so Do cannot be stopped between its read and its write: add the tracer of your driver (pgxpoint, sqlpoint), or call simulations.Failpoint there"}
+	}
+	return []string{"Do writes the same whatever it read, as when the database increments a counter; or something else refuses stale writes too, such as a table that fencepost.protect has enforcing (in the test's schema, protect it in mode 'report-only')"}
+}
+
+func (e *evidence) endless() []string {
+	var endless *endlessError
+	if errors.As(e.err, &endless) {
+		return []string{fmt.Sprintf(insists, endless.last)}
+	}
+	return nil
+}
+
+// missing reports whether a unit was undisturbed, refused by no guard, and acknowledged,
+// while a tracer or guard observed the start of work that is not counted.
+func (e *evidence) missing() bool {
+	if e.Verdict == nil || !e.Breaks("once") || e.Interleaving != undisturbedName {
+		return false
+	}
+	acknowledged, counted := 0, 0
+	for _, op := range e.history.Ops {
+		switch {
+		case op.Kind == history.Unit && op.Outcome == history.Accepted:
+			acknowledged++
+		case op.Kind == history.Read:
+			counted = op.Counted
+		}
+	}
+	return counted < acknowledged && e.covered.guarded && !slices.ContainsFunc(e.writers, func(w *writer) bool { return len(w.facts.refusals()) > 0 })
+}
+
+// shared returns the number that two writers have minted for their own lock, or 0.
+func (e *evidence) shared() int64 {
+	users := map[int64]int{}
+	for _, w := range e.writers {
+		if tok := w.tok.Load(); tok != nil && e.subject.kept() {
+			users[tok.Number]++
+		}
+	}
+	for n, count := range users {
+		if count > 1 {
+			return n
+		}
+	}
+	return 0
+}
+
+// rolledBack reports whether a unit was acknowledged although a guard's transaction was
+// rolled back, and none wrote.
+func (w *writer) rolledBack() bool {
+	ended := func(end failpoint.Step) func(*transaction) bool {
+		return func(t *transaction) bool { return t.guard && t.admits && !t.claim && t.end == end }
+	}
+	return w.outcome == history.Accepted && w.facts.some(ended(failpoint.Undone)) && !w.facts.some((*transaction).wrote)
+}

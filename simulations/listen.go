@@ -1,0 +1,184 @@
+package simulations
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/fencepost/fencepost/internal/failpoint"
+	"github.com/fencepost/fencepost/internal/history"
+	"github.com/fencepost/fencepost/internal/tokenctx"
+	"github.com/fencepost/fencepost/token"
+)
+
+// evictAfter is how long the transaction of a writer that will be paused may be idle, if
+// its guard can have the server end it. Pauses are longer.
+const evictAfter = 20 * time.Millisecond
+
+// listener receives the steps of one writer. It records each transaction that wrote,
+// from its beginning to its answer, and calls the breakpoint at every step.
+type listener struct {
+	*writer
+	mu   sync.Mutex
+	open map[any]time.Duration
+}
+
+var _ failpoint.Listener = (*listener)(nil)
+
+// At implements [failpoint.Listener].
+func (l *listener) At(ctx context.Context, step failpoint.Step, key any) {
+	l.know(ctx)
+	if step == failpoint.Begin {
+		// Recorded when the writer goes on: while it is stopped here, the
+		// operation has not begun.
+		l.pass(string(step))
+		began := l.now()
+		l.facts.begin(ctx, key, l.claims.Load())
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.open[key] = began
+		return
+	}
+	l.facts.at(step, key)
+	if ended, outcome := result(step); ended {
+		l.mu.Lock()
+		began, known := l.open[key]
+		delete(l.open, key)
+		l.mu.Unlock()
+		if known && outcome != "" && !l.claims.Load() {
+			l.wrote(ctx, began, outcome, key)
+		}
+	}
+	l.pass(string(step))
+}
+
+// result reports whether step ends a transaction, and returns the outcome of its write.
+func result(step failpoint.Step) (ended bool, outcome history.Outcome) {
+	switch step {
+	case failpoint.Applied:
+		return true, history.Accepted
+	case failpoint.Unknown:
+		return true, history.Unknown
+	case failpoint.Undone:
+		return true, ""
+	}
+	return false, ""
+}
+
+// know takes the token from ctx if the writer has acquired it itself.
+func (l *listener) know(ctx context.Context) {
+	kept := l.stage.subject.kept()
+	if !kept && !l.again.Load() {
+		return
+	}
+	had := l.tok.Load()
+	tok, ok := carried(ctx, l.stage.subject.Resource)
+	if !ok || had != nil && (kept || had.Number == tok.Number) || !kept && !tokenctx.Leased(ctx, tok.Resource, tok) {
+		return
+	}
+	l.has(tok)
+	if !kept {
+		// The reply is not known here, only the token in it.
+		l.record(history.Op{Kind: history.Acquire, Outcome: history.Unknown, Began: l.now(), Number: tok.Number, Holder: tok.Holder})
+	}
+}
+
+// rehold releases the writer's lock before the writer acquires it itself.
+func (l *listener) rehold(ctx context.Context) {
+	tok := l.tok.Load()
+	l.again.Store(true)
+	l.lost.Store(true)
+	op := history.Op{Kind: history.Release, Number: tok.Number, Holder: tok.Holder, Began: l.now()}
+	op.Outcome = history.LockOutcomeOf(l.stage.subject.Issuer.Release(failpoint.Untraced(ctx), *tok))
+	l.record(op)
+}
+
+// wrote takes the token from the context of the write if it carries one.
+func (l *listener) wrote(ctx context.Context, began time.Duration, outcome history.Outcome, key any) {
+	l.traced.Store(true)
+	tok, ok := carried(ctx, l.stage.subject.Resource)
+	if held := l.tok.Load(); !ok && held != nil {
+		tok = *held
+	}
+	l.facts.under(tok.Number, key)
+	if tok.Number == 0 {
+		return // the count decides, because no rule about numbers applies
+	}
+	l.record(history.Op{
+		Kind: history.Write, Outcome: outcome, Began: began,
+		Number: tok.Number, Holder: tok.Holder,
+	})
+}
+
+// carried returns the token of resource in ctx. The lookup does not count as the guard's.
+func carried(ctx context.Context, resource string) (token.Token, bool) {
+	for _, tok := range token.All(untracked(ctx)) {
+		if tok.Resource == resource {
+			return tok, true
+		}
+	}
+	return token.Token{}, false
+}
+
+// Note implements [failpoint.Listener].
+func (l *listener) Note(ctx context.Context, fact any) {
+	if again, is := fact.(failpoint.Reacquired); is && again.Resource == l.stage.subject.Resource {
+		l.rehold(ctx)
+		return
+	}
+	minted, is := fact.(failpoint.Minted)
+	if is && minted.Resource == l.stage.subject.Resource && l.stage.subject.kept() {
+		tok := token.Token{Resource: minted.Resource, Number: minted.Number, Holder: minted.Holder}
+		l.has(tok)
+		defer l.pass(stepMinted)
+	}
+	l.facts.note(fact)
+	if refused, is := fact.(failpoint.Refused); is {
+		l.refusedAgain(refused.Err)
+	}
+}
+
+// endless is how often a unit may be refused before its context is cancelled.
+const endless = 100
+
+// refusedAgain ends a unit that repeats a refused write too often.
+func (l *listener) refusedAgain(err error) {
+	n := len(l.facts.refusals())
+	if n < endless || l.stage.twin {
+		return
+	}
+	l.endless.CompareAndSwap(nil, &endlessError{l.name, n, err, l.seen()})
+	l.cancel(errEndless)
+}
+
+// DropsReply implements [failpoint.Listener].
+func (l *listener) DropsReply(context.Context, any) bool {
+	if l.claims.Load() || l.dead.Load() {
+		return false
+	}
+	n := int(l.answers.Add(1))
+	if n != l.dropReplyAt && (l.dropReplyRandomly == nil || !l.dropReplyRandomly()) {
+		return false
+	}
+	l.facts.lose()
+	return true
+}
+
+// DropsCommit implements [failpoint.Listener].
+func (l *listener) DropsCommit(context.Context, any) bool {
+	if l.claims.Load() || l.dead.Load() || int(l.commits.Add(1)) != l.dropCommitAt {
+		return false
+	}
+	l.facts.lose()
+	l.facts.drop()
+	return true
+}
+
+// IdleTimeout implements [failpoint.Listener].
+func (l *listener) IdleTimeout() time.Duration {
+	l.facts.bounded()
+	if l.stage.subject.MaxBlocking > 0 || !l.pauses {
+		return 0
+	}
+	return evictAfter
+}

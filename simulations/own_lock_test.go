@@ -1,0 +1,292 @@
+package simulations_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/simulations"
+	"github.com/fencepost/fencepost/simulations/pgxpoint"
+	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/token"
+)
+
+var tracers = map[string]pgx.QueryTracer{"with a tracer": pgxpoint.Tracer{}, "without": nil}
+
+// kept is the subject of a program with its own advisory lock, which a session holds
+// while work runs.
+func (s *shop) kept(work func(ctx context.Context, session *pgxpool.Conn) error) simulations.Subject {
+	config := s.pool.Config().Copy()
+	config.ConnConfig.Tracer = nil
+	sessions, err := pgxpool.NewWithConfig(context.Background(), config)
+	require.NoError(s.t, err)
+	s.t.Cleanup(sessions.Close)
+	subject := s.subject(func(ctx context.Context) error {
+		return sessions.AcquireFunc(ctx, func(session *pgxpool.Conn) error {
+			if _, err := session.Exec(ctx, "SELECT pg_advisory_lock(hashtext(current_schema()))"); err != nil {
+				return err
+			}
+			defer session.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock(hashtext(current_schema()))")
+			return work(ctx, session)
+		})
+	})
+	subject.Issuer = nil
+	subject.Expire = func(ctx context.Context) error {
+		_, err := s.pool.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_locks
+			WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND objid::bigint = hashtext(current_schema())::bigint & 4294967295`)
+		return err
+	}
+	return subject
+}
+
+// over is the fence with another DB.
+func (s *shop) over(db sqlguard.DB) *sqlguard.Guard {
+	g := *s.fence
+	g.DB = db
+	return &g
+}
+
+// minted is the program without a mistake.
+func (s *shop) minted(ctx context.Context, session *pgxpool.Conn) error {
+	tok, err := s.over(session).Mint(ctx, "account/42", rand.Text())
+	if err != nil {
+		return err
+	}
+	return s.fence.Update(token.NewContext(ctx, tok), "account/42", func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+}
+
+// For each mistake with an own lock, the verdict names it.
+func TestWrongProgramsWithALockOfTheirOwnAreNamed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		says string
+		work func(s *shop) func(ctx context.Context, session *pgxpool.Conn) error
+	}{
+		"not minted, no guard": {"no guard at all", func(s *shop) func(context.Context, *pgxpool.Conn) error { // hazard G2
+			return func(ctx context.Context, _ *pgxpool.Conn) error { return s.withdraw(ctx, s.pool, s.pool) }
+		}},
+		"minted, no guard": {"no guard at all", func(s *shop) func(context.Context, *pgxpool.Conn) error { // hazard G2
+			return func(ctx context.Context, session *pgxpool.Conn) error {
+				if _, err := s.over(session).Mint(ctx, "account/42", rand.Text()); err != nil {
+					return err
+				}
+				return s.withdraw(ctx, s.pool, s.pool)
+			}
+		}},
+		"a token that is not put into the context": {"outer context", func(s *shop) func(context.Context, *pgxpool.Conn) error {
+			return func(ctx context.Context, session *pgxpool.Conn) error {
+				if _, err := s.over(session).Mint(ctx, "account/42", rand.Text()); err != nil {
+					return err
+				}
+				return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+			}
+		}},
+		"a read before Mint": {"read before Hold", func(s *shop) func(context.Context, *pgxpool.Conn) error { // hazard G3
+			return func(ctx context.Context, _ *pgxpool.Conn) error {
+				balance, err := s.balance(ctx, s.pool)
+				if err != nil {
+					return err
+				}
+				tok, err := s.fence.Mint(ctx, "account/42", rand.Text())
+				if err != nil {
+					return err
+				}
+				return s.fence.Update(token.NewContext(ctx, tok), "account/42", func(tx pgx.Tx) error { return s.set(ctx, tx, balance-1) })
+			}
+		}},
+	} {
+		for tracing, tracer := range tracers {
+			t.Run(name+"/"+tracing, func(t *testing.T) {
+				t.Parallel()
+				s := openShop(t, tracer)
+				err := simulations.Check(t, untilFound(s.kept(c.work(s))))
+				t.Log(err)
+				require.ErrorContains(t, err, "Likely: "+c.says)
+			})
+		}
+	}
+}
+
+func TestExpireThatFailsEndsTheRun(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, nil)
+	subject := s.kept(s.minted)
+	outOfOrder := errors.New("out of order")
+	subject.Expire = func(context.Context) error { return outOfOrder }
+	require.ErrorIs(t, simulations.Check(t, subject), outOfOrder)
+}
+
+// setNX is the subject of a program whose lock is a key in Redis.
+func (s *shop) setNX(number func(ctx context.Context, lock string) (token.Token, error), work func(context.Context) error) simulations.Subject {
+	client, prefix := testenv.Redis(s.t)
+	key := prefix + "lock"
+	subject := s.subject(func(ctx context.Context) error {
+		mine := rand.Text()
+		for !client.SetNX(ctx, key, mine, time.Minute).Val() {
+			select {
+			case <-time.After(time.Millisecond):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		unlock := redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then redis.call("DEL", KEYS[1]) end return 0`)
+		defer unlock.Run(context.WithoutCancel(ctx), client, []string{key}, mine)
+		tok, err := number(ctx, mine)
+		if err != nil {
+			return err
+		}
+		return work(token.NewContext(ctx, tok))
+	})
+	subject.Issuer = nil
+	subject.Expire = func(ctx context.Context) error { return client.Del(ctx, key).Err() }
+	return subject
+}
+
+// skipLocked is the subject of a queue whose jobs are handed out again when they are due.
+// A unit is a completed job.
+func (s *shop) skipLocked(name string) simulations.Subject {
+	s.exec("CREATE TABLE jobs (id int PRIMARY KEY, state text NOT NULL DEFAULT '', due timestamptz NOT NULL DEFAULT now(), runs int NOT NULL DEFAULT 0); INSERT INTO jobs VALUES (42)")
+	const next = `UPDATE jobs SET due = now() + interval '1 minute' WHERE id = (
+		SELECT id FROM jobs WHERE due <= now() ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id, runs`
+	take := func(ctx context.Context) (runs int, tok token.Token, err error) {
+		err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+			var id int
+			if err := tx.QueryRow(ctx, next).Scan(&id, &runs); err != nil {
+				return err
+			}
+			tok, err = s.fence.MintTx(ctx, tx, fmt.Sprintf(name, id), rand.Text())
+			return err
+		})
+		return runs, tok, err
+	}
+	subject := simulations.Subject{
+		Resource: "job/42",
+		Expire: func(ctx context.Context) error {
+			_, err := s.pool.Exec(ctx, "UPDATE jobs SET due = now() - interval '1 minute' WHERE id = 42")
+			return err
+		},
+		Count: func(ctx context.Context) (n int, err error) {
+			return n, s.pool.QueryRow(ctx, "SELECT runs FROM jobs WHERE id = 42").Scan(&n)
+		},
+	}
+	subject.Do = func(ctx context.Context) error {
+		runs, tok, err := take(ctx)
+		for errors.Is(err, pgx.ErrNoRows) && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+			runs, tok, err = take(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = s.fence.On(tok.Resource).Exec(token.NewContext(ctx, tok), "UPDATE jobs SET runs = $1, due = now() WHERE id = 42", runs+1)
+		return err
+	}
+	return subject
+}
+
+// A program's own lock is tested without a change.
+func runOnALockOfItsOwn(t *testing.T, try scope) {
+	for name, subject := range map[string]func(s *shop) simulations.Subject{
+		"an advisory lock": func(s *shop) simulations.Subject { return s.kept(s.minted) },
+		"SET NX PX": func(s *shop) simulations.Subject {
+			return s.setNX(func(ctx context.Context, lock string) (token.Token, error) {
+				return s.fence.Mint(ctx, "account/42", lock)
+			}, s.readFirst)
+		},
+		"SKIP LOCKED": func(s *shop) simulations.Subject { return s.skipLocked("job/%d") },
+	} {
+		for tracing, tracer := range tracers {
+			t.Run(name+"/"+tracing, func(t *testing.T) {
+				t.Parallel()
+				s := openShop(t, tracer)
+				simulations.Run(t, try(subject(s)))
+			})
+		}
+	}
+}
+
+// Mistakes with a lock that is a key in Redis.
+func TestOtherSpellingsWithAKeptLockAreNamed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		says    string
+		subject func(s *shop) simulations.Subject
+	}{
+		"numbered by INCR, and read before Update": {"read before Update without Claim|read before Hold", func(s *shop) simulations.Subject {
+			client, prefix := testenv.Redis(s.t)
+			return s.setNX(func(ctx context.Context, lock string) (token.Token, error) {
+				return token.New("account/42", client.Incr(ctx, prefix+"fence").Val(), lock)
+			}, s.readFirst)
+		}},
+		"minted once, at the start": {"token cached in a struct", func(s *shop) simulations.Subject {
+			tok, err := s.fence.Mint(context.Background(), "account/42", "start")
+			require.NoError(s.t, err)
+			return s.setNX(func(context.Context, string) (token.Token, error) { return tok, nil }, s.readFirst)
+		}},
+		"minted under a misspelt name": {"wrong name", func(s *shop) simulations.Subject {
+			return s.setNX(func(ctx context.Context, lock string) (token.Token, error) {
+				return s.fence.Mint(ctx, "accounts/42", lock)
+			}, s.readFirst)
+		}},
+		"minted and updated under another name": {"wrong name", func(s *shop) simulations.Subject {
+			return s.setNX(func(ctx context.Context, lock string) (token.Token, error) {
+				return s.fence.Mint(ctx, "accounts/42", lock)
+			}, func(ctx context.Context) error {
+				return s.fence.Update(ctx, "accounts/42", func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+			})
+		}},
+		"updated under another name": {"wrong name", func(s *shop) simulations.Subject {
+			return s.setNX(func(ctx context.Context, lock string) (token.Token, error) {
+				return s.fence.Mint(ctx, "account/42", lock)
+			}, func(ctx context.Context) error {
+				return s.fence.Update(ctx, "accounts/42", func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+			})
+		}},
+		"minted by the first, and kept": {"token cached in a struct", func(s *shop) simulations.Subject {
+			var once sync.Once
+			var tok token.Token
+			return s.setNX(func(ctx context.Context, lock string) (_ token.Token, err error) {
+				once.Do(func() { tok, err = s.fence.Mint(ctx, "account/42", lock) })
+				return tok, err
+			}, s.readFirst)
+		}},
+		"a refusal swallowed": {"a refusal swallowed", func(s *shop) simulations.Subject {
+			return s.setNX(func(ctx context.Context, lock string) (token.Token, error) {
+				return s.fence.Mint(ctx, "account/42", lock)
+			}, func(ctx context.Context) error {
+				_ = s.readFirst(ctx)
+				return nil
+			})
+		}},
+	} {
+		for tracing, tracer := range tracers {
+			t.Run(name+"/"+tracing, func(t *testing.T) {
+				t.Parallel()
+				s := openShop(t, tracer)
+				began := time.Now()
+				err := simulations.Check(t, untilFound(c.subject(s)))
+				t.Logf("after %s: %v", time.Since(began).Round(time.Millisecond), err)
+				requireLikely(t, err, c.says)
+			})
+		}
+	}
+}
+
+// readFirst returns work under a token that was claimed or minted.
+func (s *shop) readFirst(ctx context.Context) error {
+	balance, err := s.balance(ctx, s.pool)
+	if err != nil {
+		return err
+	}
+	return s.update(ctx, func(tx pgx.Tx) error { return s.set(ctx, tx, balance-1) })
+}

@@ -1,0 +1,292 @@
+package simulations_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/lock"
+	"github.com/fencepost/fencepost/simulations"
+	"github.com/fencepost/fencepost/simulations/pgxpoint"
+	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/redistoken"
+)
+
+// shop is a program like the README's: an account from which each unit of work
+// withdraws 1, locks in Redis, and a guard in PostgreSQL.
+type shop struct {
+	t      testing.TB
+	pool   *pgxpool.Pool
+	schema string
+	fence  *sqlguard.Guard
+	issuer *redistoken.Issuer
+	locks  *lock.Locker
+
+	units atomic.Int64
+}
+
+const opening = 1_000_000
+
+func openShop(t *testing.T, tracer pgx.QueryTracer) *shop {
+	t.Helper()
+	given, schema := testenv.Postgres(t)
+	config := given.Config().Copy()
+	config.ConnConfig.Tracer, config.MaxConns = tracer, 10
+	config.ConnConfig.RuntimeParams["search_path"] = schema
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	_, err = given.Exec(t.Context(), fmt.Sprintf(`CREATE TABLE %[1]s.accounts (id int PRIMARY KEY, balance int NOT NULL, mark bigint NOT NULL DEFAULT 0);
+		CREATE TABLE %[1]s.outbox (text text NOT NULL); INSERT INTO %[1]s.accounts VALUES (42, %[2]d)`, schema, opening))
+	require.NoError(t, err)
+	client, prefix := testenv.Redis(t)
+	s := &shop{t: t, pool: pool, schema: schema, fence: &sqlguard.Guard{DB: pool, Schema: schema}}
+	s.issuer = &redistoken.Issuer{Client: client, Prefix: prefix}
+	s.locks = &lock.Locker{Issuer: s.issuer, Claim: s.fence.Admit}
+	return s
+}
+
+// subject counts the withdrawals.
+func (s *shop) subject(do func(context.Context) error) simulations.Subject {
+	return simulations.Subject{
+		Issuer: s.issuer, Resource: "account/42", Do: do,
+		Count: func(ctx context.Context) (n int, err error) {
+			err = s.pool.QueryRow(ctx, "SELECT $1 - balance FROM accounts WHERE id = 42", opening).Scan(&n)
+			return n, err
+		},
+	}
+}
+
+func (s *shop) balance(ctx context.Context, db querier) (n int, err error) {
+	err = db.QueryRow(ctx, "SELECT balance FROM accounts WHERE id = 42").Scan(&n)
+	return n, err
+}
+
+func (s *shop) set(ctx context.Context, db querier, balance int) error {
+	_, err := db.Exec(ctx, "UPDATE accounts SET balance = $1 WHERE id = 42", balance)
+	return err
+}
+
+// withdraw reads with one and writes with the other.
+func (s *shop) withdraw(ctx context.Context, from, to querier) error {
+	balance, err := s.balance(ctx, from)
+	if err != nil {
+		return err
+	}
+	return s.set(ctx, to, balance-1)
+}
+
+func (s *shop) hold(ctx context.Context, fn func(context.Context) error) error {
+	return s.locks.Hold(ctx, "account/42", fn)
+}
+
+func (s *shop) holdUnclaimed(ctx context.Context, fn func(context.Context) error) error {
+	return holdUnclaimed(ctx, s.issuer, fn)
+}
+
+func (s *shop) update(ctx context.Context, fn func(pgx.Tx) error) error {
+	return s.fence.Update(ctx, "account/42", fn)
+}
+
+// guarded is the program without a mistake.
+func (s *shop) guarded(ctx context.Context) error {
+	return s.hold(ctx, func(ctx context.Context) error {
+		return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+	})
+}
+
+// wrong are programs with one mistake each, and the likely cause that the verdict must
+// name. Those that only a tracer observes pass without one, and the coverage reports
+// that.
+var wrong = []struct {
+	name   string
+	says   string
+	unseen bool
+	make   func(s *shop) func(context.Context) error
+}{
+	{"no guard at all", "no guard at all", false, held(func(s *shop, ctx context.Context) error { // hazard G2
+		return s.withdraw(ctx, s.pool, s.pool)
+	})},
+	{"wrong name", "wrong name", false, held(func(s *shop, ctx context.Context) error {
+		return s.fence.Update(ctx, "accounts/42", func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+	})},
+	{"wrong name, consistently", "wrong name", false, func(s *shop) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return s.locks.Hold(ctx, "accounts/42", func(ctx context.Context) error {
+				return s.fence.Update(ctx, "accounts/42", func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+			})
+		}
+	}},
+	{"two names for one row", "two names for one row", false, func(s *shop) func(context.Context) error { // hazard G19
+		return func(ctx context.Context) error {
+			name := "account/42"
+			if s.units.Add(1)%2 == 0 {
+				name = "accounts/42"
+			}
+			return s.locks.Hold(ctx, name, func(ctx context.Context) error {
+				balance, err := s.balance(ctx, s.pool)
+				if err != nil {
+					return err
+				}
+				return s.fence.Update(ctx, name, func(tx pgx.Tx) error { return s.set(ctx, tx, balance-1) })
+			})
+		}
+	}},
+	{"read before Update without Claim", "read before Update without Claim", false, unclaimed(func(s *shop, ctx context.Context) error { // hazard G3
+		return s.readFirst(ctx)
+	})},
+	{"a refusal swallowed", "a refusal swallowed", false, func(s *shop) func(context.Context) error {
+		return func(ctx context.Context) error {
+			err := s.guarded(ctx)
+			if errors.Is(err, guard.ErrStale) {
+				return nil // "the other one has done it"
+			}
+			return err
+		}
+	}},
+	{"write over the pool", "write over the pool", false, held(func(s *shop, ctx context.Context) error { // hazard G35
+		return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, s.pool) })
+	})},
+	{"read and write over the pool", "write over the pool", false, held(func(s *shop, ctx context.Context) error {
+		return s.update(ctx, func(pgx.Tx) error { return s.withdraw(ctx, s.pool, s.pool) })
+	})},
+	{"outer context", "outer context", false, func(s *shop) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return s.hold(ctx, func(context.Context) error {
+				return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+			})
+		}
+	}},
+	{"retry after unknown", "retry after unknown", false, held(func(s *shop, ctx context.Context) error { // hazard G34
+		for {
+			err := s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+			if !errors.Is(err, guard.ErrUnknown) {
+				return err
+			}
+		}
+	})},
+	{"work that outlives Hold", "work that outlives Hold", false, held(func(s *shop, ctx context.Context) error {
+		ctx = context.WithoutCancel(ctx)
+		go func() {
+			time.Sleep(3 * time.Millisecond)
+			_ = s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+		}()
+		return nil
+	})},
+	{"savepoint rolled back after Join", "savepoint rolled back after Join", true, held(func(s *shop, ctx context.Context) error { // hazard G24
+		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+			savepoint, err := tx.Begin(ctx)
+			if err != nil {
+				return err
+			}
+			joined := s.fence.Join(ctx, savepoint, "account/42")
+			_, failed := savepoint.Exec(ctx, "SELECT 1/0") // an optional step that fails
+			if err := savepoint.Rollback(ctx); err != nil || joined != nil || failed == nil {
+				return errors.Join(err, joined)
+			}
+			return s.withdraw(ctx, tx, tx)
+		})
+	})},
+	{"only the first of two statements guarded", "only the first of two statements guarded", true, held(func(s *shop, ctx context.Context) error {
+		if _, err := s.fence.On("account/42").Exec(ctx, "UPDATE accounts SET mark = mark + 1 WHERE id = 42"); err != nil {
+			return err
+		}
+		return s.withdraw(ctx, s.pool, s.pool)
+	})},
+	{"token cached in a struct", "token cached in a struct", false, func(s *shop) func(context.Context) error { // hazard L2
+		var once sync.Once
+		var tok token.Token
+		return func(ctx context.Context) error {
+			return s.hold(ctx, func(ctx context.Context) error {
+				once.Do(func() { tok, _ = token.FromContext(ctx, "account/42") })
+				ctx = token.NewContext(ctx, tok)
+				return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+			})
+		}
+	}},
+	{"the token of the last that held", "token cached in a struct", false, func(s *shop) func(context.Context) error { // hazard L2
+		var last atomic.Pointer[token.Token]
+		return func(ctx context.Context) error {
+			return s.hold(ctx, func(ctx context.Context) error {
+				tok, err := token.FromContext(ctx, "account/42")
+				if err != nil {
+					return err
+				}
+				last.Store(&tok)
+				balance, err := s.balance(ctx, s.pool)
+				if err != nil {
+					return err
+				}
+				simulations.Failpoint(ctx, "computed")
+				ctx = token.NewContext(ctx, *last.Load())
+				return s.update(ctx, func(tx pgx.Tx) error { return s.set(ctx, tx, balance-1) })
+			})
+		}
+	}},
+	{"outbox written outside the transaction", "outbox written outside the transaction", true, held(func(s *shop, ctx context.Context) error {
+		err := s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+		if err != nil {
+			return err
+		}
+		_, err = s.pool.Exec(ctx, "INSERT INTO outbox VALUES ('withdrawn')")
+		return err
+	})},
+	{"equality instead of order", "equality instead of order", false, held(func(s *shop, ctx context.Context) error { // hazard G5
+		tok, err := token.FromContext(ctx, "account/42")
+		if err != nil {
+			return err
+		}
+		balance, err := s.balance(ctx, s.pool)
+		if err != nil {
+			return err
+		}
+		tag, err := s.pool.Exec(ctx, "UPDATE accounts SET balance = $1, mark = $2 WHERE id = 42 AND mark IN (0, $2)", balance-1, tok.Number)
+		if err == nil && tag.RowsAffected() == 0 {
+			return guard.ErrStale
+		}
+		return err
+	})},
+	{"check, then write", "check, then write", false, unclaimed(func(s *shop, ctx context.Context) error { // hazard G1
+		tok, err := token.FromContext(ctx, "account/42")
+		if err != nil {
+			return err
+		}
+		if err := s.fence.Admit(ctx, tok); err != nil {
+			return err
+		}
+		return s.withdraw(ctx, s.pool, s.pool)
+	})},
+}
+
+// The verdict on a wrong program names the mistake.
+func TestWrongProgramsAreNamed(t *testing.T) {
+	t.Parallel()
+	for _, c := range wrong {
+		for tracing, tracer := range map[string]pgx.QueryTracer{"with a tracer": pgxpoint.Tracer{}, "without": nil} {
+			t.Run(c.name+"/"+tracing, func(t *testing.T) {
+				t.Parallel()
+				s := openShop(t, tracer)
+				began := time.Now()
+				subject := s.subject(c.make(s))
+				if tracer == nil && c.unseen {
+					require.NoError(t, simulations.Check(t, some(subject)))
+					return
+				}
+				err := simulations.Check(t, untilFoundAs(c.says, subject))
+				t.Logf("after %s: %v", time.Since(began).Round(time.Millisecond), err)
+				require.ErrorContains(t, err, "Likely: "+c.says)
+			})
+		}
+	}
+}

@@ -1,9 +1,0 @@
--- As admit.sql. The commit then waits for the disk, and as remote_apply for the standbys where the session says so.
-SELECT "fencepost".admit($1, $2, $3, $4::integer),
-       CASE WHEN pg_catalog.current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
-            THEN pg_catalog.set_config('synchronous_commit', 'on', true)
-       END,
-       -- What was there already may have been committed asynchronously. Only a transaction that has written waits for the log.
-       CASE WHEN pg_catalog.pg_current_xact_id_if_assigned() IS NULL
-            THEN pg_catalog.pg_logical_emit_message(true, 'fencepost', ''::pg_catalog.text)
-       END

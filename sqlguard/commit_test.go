@@ -1,0 +1,251 @@
+package sqlguard_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/token"
+)
+
+// replyDropper closes the connection after the first batch that contains the word, once
+// armed: the server receives the batch, and its reply is never read.
+type replyDropper struct {
+	net.Conn
+	word []byte
+	arm  *atomic.Bool
+	cut  atomic.Bool
+}
+
+// Write drops the replies before it sends: if sending takes long, pgx reads meanwhile.
+func (c *replyDropper) Write(b []byte) (int, error) {
+	if c.arm.Load() && bytes.Contains(b, c.word) {
+		c.cut.Store(true)
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *replyDropper) Read(b []byte) (int, error) {
+	if c.cut.Load() {
+		return 0, io.ErrUnexpectedEOF
+	}
+	n, err := c.Conn.Read(b)
+	if c.cut.Load() {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// dropsReplies returns a pool of one connection that is closed at the word.
+func dropsReplies(t *testing.T, word string, mode pgx.QueryExecMode) (*pgxpool.Pool, *atomic.Bool) {
+	arm := &atomic.Bool{}
+	pool, _ := wired(t, 1, inMode(mode), func(c *pgxpool.Config) {
+		dial := c.ConnConfig.DialFunc
+		c.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if arm.Load() {
+				return nil, errors.New("no server")
+			}
+			conn, err := dial(ctx, network, addr)
+			return &replyDropper{Conn: conn, word: []byte(word), arm: arm}, err
+		}
+	})
+	return pool, arm
+}
+
+func TestUnknown(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"Update", "UpdateAll", "On.Exec", "On.Query", "On.QueryRow", "On.SendBatch"} {
+		t.Run(name+" whose answer is lost is unknown, and in truth applied", func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			word := "commit"
+			if name[:2] == "On" {
+				word = "applied" // the commit is a prepared statement here
+			}
+			pool, arm := dropsReplies(t, word, pgx.QueryExecModeCacheStatement)
+			door := doors(e, e.with(func(g *sqlguard.Guard) { g.DB = pool }))[name]
+			require.NoError(t, door(e.ctx(33), "before"))
+			arm.Store(true)
+			err := door(e.ctx(33), "applied")
+			require.ErrorIs(t, err, guard.ErrUnknown)
+			require.Equal(t, []error{guard.ErrUnknown}, outcomes(err))
+			e.await("the write", func() bool { return e.writer() == "applied" })
+		})
+	}
+	t.Run("a claim whose reply is lost is unknown, and can be repeated", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		pool, arm := dropsReplies(t, "h34", pgx.QueryExecModeExec)
+		g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
+		tok := token.Token{Resource: resource, Number: 34, Holder: "h34"}
+		require.NoError(t, g.Admit(e.bounded(), token.Token{Resource: resource, Number: 33, Holder: "h33"}))
+		arm.Store(true)
+		require.ErrorIs(t, g.Admit(e.bounded(), tok), guard.ErrUnknown)
+		require.NoError(t, e.guard.Admit(e.bounded(), tok))
+	})
+	for _, name := range []string{"Update", "UpdateAll", "On.Exec", "On.Query", "On.QueryRow", "On.SendBatch", "On.CopyFrom"} {
+		t.Run(name+" whose claim's answer is lost was not sent, and says so", func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			pool, arm := dropsReplies(t, "synchronous_commit", pgx.QueryExecModeExec) // only of the claim
+			door := doors(e, e.with(func(g *sqlguard.Guard) { g.DB = pool }))[name]
+			require.NoError(t, door(e.ctx(33), "before"))
+			if name == "On.CopyFrom" { // its own DELETE goes before it
+				e.exec("DELETE FROM accounts WHERE id = 42")
+				door = func(ctx context.Context, writer string) error {
+					_, err := e.with(func(g *sqlguard.Guard) { g.DB = pool }).On(resource).CopyFrom(ctx, pgx.Identifier{e.schema, "accounts"},
+						[]string{"id", "writer"}, pgx.CopyFromRows([][]any{{int64(42), writer}}))
+					return err
+				}
+			}
+			arm.Store(true)
+			err := door(e.ctx(34), "after")
+			require.Error(t, err)
+			require.Empty(t, outcomes(err), "%v", err)
+			e.await("the mark", func() bool { return e.mark(resource) == "34 h34" })
+			arm.Store(false)
+			require.NoError(t, door(e.ctx(34), "after"), "the claim that arrived is its own")
+			require.Equal(t, "after", e.writer())
+		})
+	}
+	t.Run("what fails before the commit was sent is an ordinary error", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		pool, arm := dropsReplies(t, "inside", pgx.QueryExecModeExec)
+		g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
+		ctx := e.ctx(33)
+		err := g.Update(ctx, resource, func(tx pgx.Tx) error { arm.Store(true); return e.write(ctx, "inside")(tx) })
+		require.Error(t, err)
+		require.Empty(t, outcomes(err))
+		err = doors(e, g)["On.Exec"](ctx, "no connection to be had")
+		require.ErrorContains(t, err, "no server")
+		require.Empty(t, outcomes(err))
+	})
+}
+
+// A session that is ended while its COMMIT is being flushed commits, and replies with
+// COMMIT and FATAL. commit_delay prolongs the flush. The log entry of the duration is
+// where the server processes the termination.
+func TestEndedInTheMiddleOfItsCommit(t *testing.T) {
+	t.Parallel()
+	e := spareEnv(t)
+	e.admitted(33)
+	config := e.pool.Config()
+	set := config.ConnConfig.RuntimeParams
+	set["log_min_duration_statement"], set["commit_delay"], set["commit_siblings"] = "0", "100000", "0"
+	slow, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(slow.Close)
+	guarded := &sqlguard.Guard{DB: slow, IdleTimeout: patient}
+	e.await("an end behind the commit, and before its answer", func() bool {
+		ctx, process := e.ctx(33), make(chan uint32, 1)
+		e.exec("UPDATE accounts SET writer = ''")
+		late := async(func() error {
+			return guarded.Update(ctx, resource, func(tx pgx.Tx) error {
+				process <- tx.Conn().PgConn().PID()
+				return e.write(ctx, "A")(tx)
+			})
+		})
+		pid := <-process
+		e.await("the commit", func() bool {
+			return len(late) > 0 || query[bool](e, "SELECT query = 'commit' AND state = 'active' FROM pg_stat_activity WHERE pid = $1", pid)
+		})
+		time.Sleep(10 * time.Millisecond) // the server is past its last check, and flushes
+		e.exec("SELECT pg_terminate_backend($1)", pid)
+		err, writer := await(t, late), e.writer()
+		if err == nil {
+			require.Equal(t, "A", writer)
+			slow.Reset() // it was too late: the session is idle by now and was ended. Try again
+			return false
+		}
+		require.Equal(t, []error{guard.ErrUnknown}, outcomes(err))
+		return writer == "A"
+	})
+}
+
+// spareEnv is newEnv on the spare server, in the default schema.
+func spareEnv(t *testing.T) *env {
+	t.Helper()
+	spare := testenv.SparePostgres(t)
+	testenv.Migrate(t, spare.URL())
+	pool, err := pgxpool.New(t.Context(), spare.URL())
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	e := &env{t: t, pool: pool, schema: "fencepost", guard: &sqlguard.Guard{DB: pool, IdleTimeout: patient}}
+	e.exec("CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL DEFAULT 0, writer text NOT NULL DEFAULT '')")
+	e.exec("INSERT INTO accounts (id, balance) VALUES (42, 100)")
+	return e
+}
+
+// hazard G26
+func TestAdmitIsDurable(t *testing.T) {
+	t.Parallel()
+	spare := testenv.SparePostgres(t)
+	connect := func() *pgx.Conn {
+		conn, err := pgx.Connect(t.Context(), spare.URL())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close(t.Context()) })
+		return conn
+	}
+	testenv.Migrate(t, spare.URL())
+
+	mark := func(resource string) (number int64) {
+		require.NoError(t, connect().QueryRow(t.Context(),
+			"SELECT coalesce((SELECT number FROM fencepost.marks WHERE resource = $1), 0)", resource).Scan(&number))
+		return number
+	}
+
+	// raised raises the mark in each way in a session that commits asynchronously,
+	// crashes the server, and returns the remaining mark.
+	raised := func(resource string, raise func(conn *pgx.Conn) int64) (want, left int64) {
+		conn := connect()
+		_, err := conn.Exec(t.Context(), "SET synchronous_commit = off")
+		require.NoError(t, err)
+		want = raise(conn)
+		spare.Crash()
+		return want, mark(resource)
+	}
+	lost := 0
+	// after commits one more mark asynchronously: the twin.
+	after := func(conn *pgx.Conn, number int64) {
+		_, err := conn.Exec(t.Context(), "SELECT fencepost.admit('plain', $1, 'h')", number)
+		require.NoError(t, err)
+	}
+	for round := int64(0); lost == 0; round++ { // the twin, a plain admit, must be lost
+		want, left := raised("admitted", func(conn *pgx.Conn) int64 {
+			require.NoError(t, (&sqlguard.Guard{DB: conn}).Admit(t.Context(), token.Token{Resource: "admitted", Number: 33 + round, Holder: "h"}))
+			after(conn, 100+2*round)
+			return 33 + round
+		})
+		require.Equal(t, want, left, "Admit, round %d", round)
+		want, left = raised("minted", func(conn *pgx.Conn) int64 {
+			tok, err := (&sqlguard.Guard{DB: conn}).Mint(t.Context(), "minted", "h")
+			require.NoError(t, err)
+			after(conn, 101+2*round)
+			return tok.Number
+		})
+		require.Equal(t, want, left, "Mint, round %d", round)
+		want, left = raised("raised before", func(conn *pgx.Conn) int64 {
+			_, err := conn.Exec(t.Context(), "SELECT fencepost.admit('raised before', $1, 'h')", 33+round)
+			require.NoError(t, err)
+			require.NoError(t, (&sqlguard.Guard{DB: conn}).Admit(t.Context(), token.Token{Resource: "raised before", Number: 33 + round, Holder: "h"}))
+			return 33 + round
+		})
+		require.Equal(t, want, left, "Admit of a mark that was raised asynchronously, round %d", round)
+		if mark("plain") < 101+2*round {
+			lost++
+		}
+	}
+}

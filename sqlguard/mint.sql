@@ -1,2 +1,0 @@
--- $1 resource, $2 holder, $3 as $4 of admit.sql
-SELECT "fencepost".mint($1, $2, $3::integer)

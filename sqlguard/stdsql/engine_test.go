@@ -1,0 +1,234 @@
+package stdsql_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/engine"
+	"github.com/fencepost/fencepost/sqlguard/stdsql"
+	"github.com/fencepost/fencepost/token"
+)
+
+// doors are the ways through a guard, each with a write.
+func doors(t *testing.T, g *stdsql.Guard, ctx context.Context, tok token.Token, write func(tx *sql.Tx) error) map[string]func() error { //nolint:revive // as in the other helpers
+	t.Helper()
+	return map[string]func() error{
+		"Admit":     func() error { return g.Admit(ctx, tok) },
+		"Update":    func() error { return g.Update(ctx, tok.Resource, write) },
+		"UpdateAll": func() error { return g.UpdateAll(ctx, []string{tok.Resource}, write) },
+		"Join": func() error {
+			return inTx(t, g.DB, func(tx *sql.Tx) error {
+				if err := g.Join(ctx, tx, tok.Resource); err != nil {
+					return err
+				}
+				return write(tx)
+			})
+		},
+	}
+}
+
+func TestADialectThatIsNotTheDatabases(t *testing.T) {
+	t.Parallel()
+	seems := map[stdsql.Dialect]string{stdsql.Postgres: "PostgreSQL", stdsql.MySQL: "MySQL or MariaDB", stdsql.SQLite: "SQLite"}
+	onEach(t, func(t *testing.T, db *database) {
+		db.claim(t, tok(33, "a"))
+		pool := db.connect(t)
+		pool.SetMaxOpenConns(1)
+		for _, dialect := range []stdsql.Dialect{stdsql.Postgres, stdsql.MySQL, stdsql.SQLite} {
+			if dialect == db.dialect {
+				continue
+			}
+			for _, trust := range []bool{false, true} {
+				g := &stdsql.Guard{DB: pool, Dialect: dialect, DangerouslyTrustEngine: trust}
+				ctx := holding(t, 34, "b")
+				for door, enter := range doors(t, g, ctx, tok(34, "b"), add(ctx, 10)) {
+					err := enter()
+					require.ErrorContains(t, err, "stdsql: Guard.Dialect is "+dialect.String()+", and the database seems to be "+seems[db.dialect]+", nothing applied: ", door)
+					require.False(t, guard.IsRefusal(err), door)
+				}
+			}
+		}
+		require.Equal(t, guard.Mark{Number: 33, Holder: "a"}, db.mark(t, account))
+		ctx := holding(t, 33, "a")
+		require.NoError(t, db.over(pool).Update(ctx, account, add(ctx, 10)), "the connection must be fit for use")
+		require.Equal(t, 110, balance(t, db))
+	})
+}
+
+// otherEngines are replies to the probes that no test server gives.
+var otherEngines = map[stdsql.Dialect]struct{ probe, answer, engine string }{
+	stdsql.Postgres: {engine.PostgresQuery, "SELECT 'CockroachDB CCL v23.1.0 (x86_64-pc-linux-gnu)', ''", "CockroachDB (CockroachDB CCL v23.1.0"},
+	stdsql.MySQL:    {engine.MySQLQuery, "SELECT 'version', '8.0.11-TiDB-v8.1.0'", "TiDB (8.0.11-TiDB-v8.1.0): "},
+}
+
+// asOtherEngine returns a pool of one connection, whose server replies to the probe as
+// another engine.
+func (db *database) asOtherEngine(t *testing.T) *sql.DB {
+	t.Helper()
+	as := otherEngines[db.dialect]
+	pool := db.hooked(t, &hooks{query: func(query string) string {
+		if query == as.probe {
+			return as.answer
+		}
+		return query
+	}})
+	pool.SetMaxOpenConns(1)
+	return pool
+}
+
+// session returns what identifies a connection, and a setting that an Update changes.
+func (db *database) session(t *testing.T, pool *sql.DB) string {
+	t.Helper()
+	return one[string](t, pool, map[stdsql.Dialect]string{
+		stdsql.Postgres: "SELECT pg_backend_pid() || ' ' || current_setting('idle_in_transaction_session_timeout')",
+		stdsql.MySQL:    "SELECT CONCAT(CONNECTION_ID(), ' ', @@SESSION.wait_timeout)",
+	}[db.dialect])
+}
+
+// hazard M1
+func TestAnUnfencedEngineIsRefused(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, db *database) {
+		db.claim(t, tok(33, "a"))
+		pool := db.asOtherEngine(t)
+		session := db.session(t, pool)
+		for _, own := range []token.Token{tok(33, "a"), tok(34, "b")} { // the mark's own token, and one that has to raise it
+			ctx := token.NewContext(t.Context(), own)
+			for door, enter := range doors(t, db.over(pool), ctx, own, func(*sql.Tx) error { t.Error("fn must not run"); return nil }) {
+				err := enter()
+				if errors.Is(err, guard.ErrClaimFirst) && door == "Join" && db.dialect == stdsql.MySQL {
+					continue // also not admitted
+				}
+				require.ErrorIs(t, err, guard.ErrUnfenced, door)
+				require.ErrorContains(t, err, otherEngines[db.dialect].engine, door)
+				require.False(t, guard.IsRefusal(err), door)
+				require.Equal(t, session, db.session(t, pool), "%s: the connection goes back as it was", door)
+			}
+		}
+		require.Equal(t, guard.Mark{Number: 33, Holder: "a"}, db.mark(t, account))
+
+		if db.dialect == stdsql.Postgres {
+			ctx := holding(t, 33, "a")
+			require.ErrorContains(t, inTx(t, pool, func(tx *sql.Tx) error {
+				require.ErrorIs(t, db.over(pool).Join(ctx, tx, account), guard.ErrUnfenced)
+				return write(ctx, tx, 0)
+			}), "current transaction is aborted", "the refusal aborts the caller's transaction")
+		}
+		ctx, vouched := holding(t, 33, "a"), db.over(pool)
+		vouched.DangerouslyTrustEngine = true
+		for door, enter := range doors(t, vouched, ctx, tok(33, "a"), func(*sql.Tx) error { return nil }) {
+			require.NoError(t, enter(), door)
+		}
+		require.ErrorIs(t, vouched.Update(holding(t, 32, "b"), account, add(ctx, 10)), guard.ErrStale, "and fences")
+	})
+}
+
+// hazard M1
+func TestReportOnlyTellsOfAnUnfencedEngineAndGoesOn(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, db *database) {
+		db.claim(t, tok(33, "a"))
+		ctx := holding(t, 33, "a")
+		g, reported := db.reportOnly(t)
+		g.DB = db.asOtherEngine(t)
+		for door, enter := range doors(t, g, ctx, tok(33, "a"), add(ctx, 10)) {
+			*reported = nil
+			require.NoError(t, enter(), door)
+			require.Len(t, *reported, 1, door)
+			require.ErrorIs(t, (*reported)[0], guard.ErrUnfenced, door)
+			require.ErrorContains(t, (*reported)[0], "stdsql: report-only: ", door)
+		}
+		require.Equal(t, 130, balance(t, db), "each write but the claim")
+		require.ErrorIs(t, db.over(g.DB).Update(ctx, account, add(ctx, 10)), guard.ErrUnfenced, "that was no permission")
+		require.ErrorIs(t, inTx(t, g.DB, func(tx *sql.Tx) error { return db.over(g.DB).Join(ctx, tx, account) }), guard.ErrUnfenced, "nor for Join")
+	})
+}
+
+// byValue is a connection without an address of its own, as wrappers of drivers create
+// them.
+type byValue struct{ fullConn }
+
+type byValueConnector struct{ driver.Connector }
+
+func (c byValueConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return byValue{conn.(fullConn)}, nil
+}
+
+func TestAConnectionIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, db *database) {
+		var probes atomic.Int64
+		h := &hooks{query: func(query string) string {
+			if query == otherEngines[db.dialect].probe {
+				probes.Add(1)
+			}
+			return query
+		}}
+		db.claim(t, tok(33, "a"))
+		ctx := holding(t, 33, "a")
+		connector := &hookedConnector{dsn: db.dsn, driver: db.Driver(), hooks: h}
+		for name, pool := range map[string]*sql.DB{"": sql.OpenDB(connector), "by value": sql.OpenDB(byValueConnector{connector})} {
+			t.Cleanup(func() { pool.Close() })
+			pool.SetMaxOpenConns(1)
+			probes.Store(0)
+			for range 3 {
+				require.NoError(t, db.over(pool).Admit(ctx, tok(33, "a")))
+				require.NoError(t, db.over(pool).Update(ctx, account, add(ctx, 1)))
+			}
+			require.Equal(t, int64(1), probes.Load(), "of a transaction of the guard's own %s", name)
+			for range 3 {
+				require.NoError(t, inTx(t, pool, func(tx *sql.Tx) error {
+					require.NoError(t, db.over(nil).Join(ctx, tx, account))
+					return db.over(nil).Join(ctx, tx, account)
+				}))
+			}
+			require.Equal(t, int64(2), probes.Load(), "of the caller's %s", name)
+			pool.SetMaxIdleConns(0)
+			require.NoError(t, db.over(pool).Update(ctx, account, add(ctx, 1)))
+			require.Equal(t, int64(3), probes.Load(), "of another connection %s", name)
+		}
+	})
+}
+
+// A wrapper of a transaction may support only single rows.
+func TestJoinAsksThroughAWrapper(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, db *database) {
+		db.claim(t, tok(33, "a"))
+		ctx := holding(t, 33, "a")
+		require.NoError(t, inTx(t, db.connect(t), func(tx *sql.Tx) error { return db.over(nil).Join(ctx, wrapped{tx}, account) }))
+	})
+}
+
+func TestAConnectionThatIsGoneIsForgotten(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, db *database) {
+		pool := db.connect(t)
+		ctx := holding(t, 33, "a")
+		require.NoError(t, db.over(pool).Admit(ctx, tok(33, "a")))
+		conn, err := pool.Conn(t.Context())
+		require.NoError(t, err)
+		key := stdsql.KeyOf(conn)
+		require.True(t, stdsql.Known(key))
+		require.NoError(t, conn.Close())
+		require.NoError(t, pool.Close())
+		conn, pool = nil, nil
+		require.Eventually(t, func() bool {
+			runtime.GC()
+			return !stdsql.Known(key) && key.Value() == nil
+		}, hang, 5*time.Millisecond)
+	})
+}

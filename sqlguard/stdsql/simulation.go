@@ -1,0 +1,80 @@
+package stdsql
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/fencepost/fencepost/internal/failpoint"
+	"github.com/fencepost/fencepost/token"
+)
+
+// step is a step of a transaction, for a simulation. Only this file uses the simulation's
+// switch.
+type step = failpoint.Step
+
+const (
+	stepBegin    = failpoint.Begin
+	stepAdmitted = failpoint.Admitted
+	stepCommit   = failpoint.Commit
+	stepApplied  = failpoint.Applied
+	stepUndone   = failpoint.Undone
+	stepUnknown  = failpoint.Unknown
+)
+
+// errReplyLost is the error of a COMMIT whose reply a simulation has dropped.
+var errReplyLost = failpoint.ErrLost
+
+func (t *transaction) at(ctx context.Context, s step) { failpoint.At(ctx, s, t) }
+
+// withKey returns ctx with the key of the transaction that its statements belong to.
+func withKey(ctx context.Context, key any) context.Context { return failpoint.WithKey(ctx, key) }
+
+// joinSteps reports the admission as a statement of the caller's transaction. It returns
+// a function that reports its success.
+func joinSteps(ctx context.Context, tx Tx) (admitted func()) {
+	if !failpoint.Listening(ctx) {
+		return func() {}
+	}
+	var key any = new(transaction)
+	if reflect.ValueOf(tx).Comparable() {
+		key = tx
+	}
+	failpoint.At(ctx, failpoint.Statement, key)
+	return func() { failpoint.At(ctx, failpoint.Admitted, key) }
+}
+
+func noteMinted(ctx context.Context, tok token.Token) {
+	failpoint.Note(ctx, failpoint.Minted{Resource: tok.Resource, Number: tok.Number, Holder: tok.Holder})
+}
+
+// forSimulation returns the guard with the changes of a simulation. If ctx belongs to the
+// unguarded twin, the guard is in report-only mode and does not log. Otherwise, on
+// PostgreSQL only, it has the simulation's IdleTimeout: MySQL's is in whole seconds.
+func (g *Guard) forSimulation(ctx context.Context) *Guard {
+	if !failpoint.IsUnguarded(ctx) {
+		if g.Dialect != Postgres {
+			return g
+		}
+		if idle := failpoint.IdleTimeout(ctx, g.IdleTimeout); idle != g.IdleTimeout {
+			bounded := *g
+			bounded.IdleTimeout = idle
+			return &bounded
+		}
+		return g
+	}
+	twin := *g
+	twin.DangerouslyReportOnly = true
+	if twin.Hooks.Reported == nil {
+		twin.Hooks.Reported = func(context.Context, error) {}
+	}
+	return &twin
+}
+
+// dropsReply reports whether a simulation drops the reply to the COMMIT. Then the
+// connection is closed. The reply to a claim is not dropped, since a claim writes nothing
+// of the caller's. SQLite has no connection to lose: closing it would delete an in-memory
+// database.
+func (t *transaction) dropsReply(ctx context.Context) bool {
+	t.discardConn = t.fnStarted && !t.isLocal() && failpoint.DropsReply(ctx, t)
+	return t.discardConn
+}

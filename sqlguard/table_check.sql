@@ -1,3 +1,0 @@
--- Arguments as of table_delete.sql. An error where the row is there and its mark, or its key, is another than the token's.
-SELECT "fencepost".check_row(pg_catalog.pg_typeof(t."key"), t."key"::pg_catalog.text, $2, t."number"::bigint, t."holder"::pg_catalog.text, $3, $4)
-  FROM "table" AS t WHERE t."key" = $1

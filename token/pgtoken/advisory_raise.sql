@@ -1,1 +1,0 @@
-SELECT {schema}.advisory_raise($1, $2)

@@ -1,1 +1,0 @@
-SELECT {schema}.ask($1, $2, $3::bigint * interval '1 microsecond', $4)

@@ -1,1 +1,0 @@
-SELECT {schema}.raise($1, $2)

@@ -1,0 +1,1 @@
+SELECT {schema}.recover($1, $2)

@@ -1,0 +1,205 @@
+package redistoken
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/fencepost/fencepost/token"
+)
+
+// ErrReplicas is returned when fewer than [Issuer.Replicas] replicas confirmed a grant in
+// time. The grant was released.
+var ErrReplicas = errors.New("redistoken: too few replicas have the grant")
+
+// maxReplicaWait bounds how long a grant waits for replicas.
+const maxReplicaWait = time.Second
+
+// Acquire implements [token.Issuer]. The ttl is rounded down to whole milliseconds; less
+// than one is an error. If holder has the lock already, it gets a new number, and its
+// lease does not become shorter. If another program removed the lock's expiry,
+// [token.HeldError.Remaining] is the longest possible duration.
+//
+// Acquire returns a [*token.HeldError] if another holder has the lock or waits for it,
+// [ErrReplicas] if too few replicas have the grant, [token.ErrExhausted] if no number is
+// left, and [token.ErrUnreachable] if the server cannot be reached.
+func (i *Issuer) Acquire(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
+	ttl, k, err := i.request(resource, holder, ttl)
+	if err != nil {
+		return token.Grant{}, err
+	}
+	sent := time.Now()
+	i.state.mayExtend(k.lock, holder, sent.Add(ttl))
+	reply, err := i.run(ctx, acquireScript, k, holder, ttl.Milliseconds())
+	return i.acquired(ctx, k, holder, ttl, sent, reply, err)
+}
+
+// request validates the arguments of Acquire and Wait.
+func (i *Issuer) request(resource, holder string, ttl time.Duration) (time.Duration, *keys, error) {
+	tok := token.Token{Resource: resource, Number: 1, Holder: holder}
+	if err := tok.Validate(); err != nil {
+		return 0, nil, err
+	}
+	ttl, err := wholeMilliseconds(ttl)
+	if err != nil {
+		return 0, nil, err
+	}
+	k, err := i.keys(resource)
+	if err != nil {
+		return 0, nil, fmt.Errorf("redistoken: acquire %s: %w", resource, err)
+	}
+	return ttl, k, nil
+}
+
+// acquired converts the reply of acquire.lua to a grant.
+func (i *Issuer) acquired(
+	ctx context.Context, k *keys, holder string, ttl time.Duration, sent time.Time, reply any, err error,
+) (token.Grant, error) {
+	if err != nil {
+		return token.Grant{}, fmt.Errorf("redistoken: acquire %s: %w", k.resource, err)
+	}
+	number, refused, err := parseGrant(reply, k.resource)
+	switch {
+	case err != nil:
+		return token.Grant{}, fmt.Errorf("redistoken: acquire %s: %w", k.resource, err)
+	case refused != nil:
+		return token.Grant{}, &refused.HeldError
+	}
+	tok := token.Token{Resource: k.resource, Number: number, Holder: holder}
+	return i.replicated(ctx, k, token.Grant{Token: tok, Until: sent.Add(ttl)}, ttl)
+}
+
+// refusal is the reply of wait.lua and acquire.lua if another holder has the lock. Only
+// wait.lua sets clock and ticket.
+type refusal struct {
+	token.HeldError
+	clock  int64  // the server's, in microseconds
+	ticket string // the caller's position in the queue
+}
+
+// parseGrant parses the reply of acquire.lua and wait.lua.
+func parseGrant(reply any, resource string) (number int64, refused *refusal, err error) {
+	switch reply := reply.(type) {
+	case int64:
+		if reply > 0 {
+			return reply, nil, nil
+		}
+		return 0, nil, token.ErrExhausted
+	case []any:
+		if err := parseCounterError(reply); err != nil {
+			return 0, nil, err
+		}
+		r := &refusal{HeldError: token.HeldError{Resource: resource}}
+		if len(reply) != 2 && len(reply) != 4 {
+			break
+		}
+		holder, isText := reply[0].(string)
+		ms, isInt := reply[1].(int64)
+		r.Holder, r.Remaining = holder, remaining(ms)
+		if len(reply) == 4 && isText && isInt {
+			r.clock, isInt = reply[2].(int64)
+			r.ticket, isText = reply[3].(string)
+		}
+		if isText && isInt {
+			return 0, r, nil
+		}
+	}
+	return 0, nil, unexpected(reply)
+}
+
+// remaining converts the reply of PTTL, which is negative for a key without expiry.
+func remaining(ms int64) time.Duration {
+	if ms < 0 {
+		return math.MaxInt64
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// counterError is returned when a counter is not a number. The scripts do not change the
+// counter. They grant nothing until the key is deleted or is a number again.
+type counterError struct{ key, holds string }
+
+func (e *counterError) Error() string {
+	return fmt.Sprintf("the counter %q is not a number: its value is %s", e.key, e.holds)
+}
+
+// parseCounterError returns the error in the reply of a script whose counter is not a
+// number, and nil for any other reply.
+func parseCounterError(reply []any) error {
+	if len(reply) != 3 || reply[0] != int64(0) {
+		return nil
+	}
+	key, isKey := reply[1].(string)
+	holds, isText := reply[2].(string)
+	if !isKey || !isText {
+		return unexpected(reply)
+	}
+	return &counterError{key: key, holds: strings.ToValidUTF8(holds, "\uFFFD")}
+}
+
+// replicated returns grant if enough replicas have it. If not, it releases the grant.
+//
+// WAIT counts the writes of its own connection, but a lock that was handed over was
+// written on another one. So replicated first renews the lease: a replica that has the
+// renewal has every earlier write too.
+func (i *Issuer) replicated(ctx context.Context, k *keys, grant token.Grant, ttl time.Duration) (token.Grant, error) {
+	if i.Replicas == 0 {
+		return grant, nil
+	}
+	until, err := i.waitReplicas(ctx, k, grant.Token, ttl)
+	if err != nil {
+		i.releaseBestEffort(ctx, k, grant.Token.Holder)
+		return token.Grant{}, fmt.Errorf("redistoken: acquire %s: %w", k.resource, err)
+	}
+	grant.Until = until
+	return grant, nil
+}
+
+func (i *Issuer) waitReplicas(ctx context.Context, k *keys, tok token.Token, ttl time.Duration) (time.Time, error) {
+	server, err := i.server(ctx, k)
+	if err != nil {
+		return time.Time{}, err
+	}
+	bound := max(min(ttl/3, maxReplicaWait), time.Millisecond) // a timeout of zero means no timeout to WAIT
+	sent := time.Now()
+	i.state.mayExtend(k.lock, tok.Holder, sent.Add(ttl))
+	reply, err := withContext(ctx, func() (any, error) {
+		c := newCommand(ctx, renewScript, k, tok.Holder, ttl.Milliseconds())
+		have, err := sendWithWait(ctx, server, &c.cmd, i.Replicas, bound)
+		if c.needsEval(ctx) {
+			have, err = sendWithWait(ctx, server, c.eval, i.Replicas, bound)
+		}
+		if err != nil {
+			return nil, err
+		}
+		renewed, err := c.result()
+		return [2]any{renewed, have}, err
+	})
+	if err != nil {
+		return time.Time{}, err
+	}
+	replies := reply.([2]any)
+	if err := i.renewed(k, tok, replies[0], sent.Add(ttl)); err != nil {
+		return time.Time{}, err
+	}
+	if have, _ := replies[1].(int64); have < int64(i.Replicas) {
+		return time.Time{}, fmt.Errorf("%w: %d of %d after %s", ErrReplicas, have, i.Replicas, bound)
+	}
+	return sent.Add(ttl), nil
+}
+
+// server returns a client of the server that has k's keys. A pipeline of a ClusterClient
+// could send WAIT to any node.
+func (i *Issuer) server(ctx context.Context, k *keys) (redis.UniversalClient, error) {
+	if cluster, ok := i.Client.(clusterClient); ok {
+		return cluster.MasterForKey(ctx, k.lock)
+	}
+	return i.Client, nil
+}
+
+func unexpected(reply any) error { return fmt.Errorf("unexpected reply %v", reply) }

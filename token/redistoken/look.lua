@@ -1,6 +1,0 @@
--- Counts the subscriptions to a channel at the master.
--- KEYS[1] the channel; no key has its name
--- ARGV[1] NUMSUB, or SHARDNUMSUB
--- Answers how many there are.
-redis.call('DEL', KEYS[1]) -- a replica refuses this
-return redis.call('PUBSUB', ARGV[1], KEYS[1])[2]

@@ -1,0 +1,117 @@
+package redistoken_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/redistoken"
+)
+
+func TestABatchIsOneTripForAThousandLeases(t *testing.T) {
+	t.Parallel()
+	server := testenv.OwnRedis(t)
+	iss := &redistoken.Issuer{Client: server.Client()}
+	batch := held(t, iss, 1001)
+	iss.RenewAll(t.Context(), batch[:2]) // the server has the script, and there is a connection
+	trips := &tripHook{}
+	server.Client().AddHook(trips)
+	iss.RenewAll(t.Context(), batch)
+	for _, r := range batch {
+		require.NoError(t, r.Err)
+		require.Positive(t, time.Until(r.Until))
+	}
+	require.Equal(t, []int{1000, 1}, trips.pipelines)
+}
+
+func TestABatchSurvivesAServerThatHasForgottenTheScript(t *testing.T) {
+	t.Parallel()
+	for name, client := range map[string]redis.UniversalClient{
+		"one server": testenv.OwnRedis(t).Client(), "a cluster": testenv.RedisCluster(t, 3, 0).Client(),
+	} {
+		iss := &redistoken.Issuer{Client: client}
+		batch := held(t, iss, 50)
+		for range 2 {
+			require.NoError(t, client.ScriptFlush(t.Context()).Err())
+			iss.RenewAll(t.Context(), batch)
+			for _, r := range batch {
+				require.NoError(t, r.Err, name)
+			}
+		}
+	}
+}
+
+func TestABatchWhoseServerIsGoneIsNotLost(t *testing.T) {
+	t.Parallel()
+	server := testenv.OwnRedis(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), MaxRetries: -1})
+	defer client.Close()
+	iss := &redistoken.Issuer{Client: client}
+	batch := held(t, iss, 3)
+	server.Kill()
+	for range 3 { // with connections that break, and with connections that cannot be made
+		iss.RenewAll(t.Context(), batch)
+		for _, r := range batch {
+			require.ErrorIs(t, r.Err, token.ErrUnreachable)
+			require.NotErrorIs(t, r.Err, token.ErrLost)
+		}
+	}
+}
+
+// hazard R10
+func TestABatchEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("the caller has gone")
+	for _, enabled := range []bool{false, true} {
+		iss := &redistoken.Issuer{Client: unresponsive(t, enabled)}
+		batch := make([]token.Renewal, 3)
+		for n := range batch {
+			batch[n] = token.Renewal{Token: token.Token{Resource: fmt.Sprint(n), Number: 1, Holder: "a"}, TTL: long}
+		}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, cause)
+		defer cancel()
+		done := make(chan struct{})
+		go func() { iss.RenewAll(ctx, batch); close(done) }()
+		select {
+		case <-done:
+		case <-time.After(testTimeout):
+			t.Fatal("RenewAll has not returned after its context ended")
+		}
+		for _, r := range batch {
+			require.ErrorIs(t, r.Err, cause)
+		}
+	}
+}
+
+// held returns renewals of n resources that are held.
+func held(t *testing.T, iss *redistoken.Issuer, n int) []token.Renewal {
+	t.Helper()
+	batch := make([]token.Renewal, n)
+	for n := range batch {
+		grant, err := iss.Acquire(t.Context(), fmt.Sprint("account/", n), "a", long)
+		require.NoError(t, err)
+		batch[n] = token.Renewal{Token: grant.Token, TTL: long}
+	}
+	return batch
+}
+
+// tripHook records the number of commands of each pipeline.
+type tripHook struct{ pipelines []int }
+
+func (h *tripHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *tripHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (h *tripHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		h.pipelines = append(h.pipelines, len(cmds))
+		return next(ctx, cmds)
+	}
+}
