@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -25,6 +27,11 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		connect.Timeout = eventually
 		main()
+	}
+	if signal.Ignored(syscall.SIGHUP) {
+		// The caller is nohup, for example. Children would inherit that SIGHUP is ignored;
+		// for a signal that is caught here, they start with the default action.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	testenv.AtOnce(8) // these tests wait most of the time
 	leaktest.Main(m)
