@@ -38,11 +38,11 @@
 // so a client cannot copy them. Tokens are sent only to the hosts in Transport.Hosts.
 //
 // Handlers that share an [InFlight] never run under an older token while one runs under
-// a newer token of the same resource. If the service is one process, and its Store is as
-// durable as the resource, this alone fences handlers whose writes have ended when they
-// return. A database call is such a write only under a context that is never cancelled
-// ([context.WithoutCancel]). A cancelled driver returns while its statement may still be
-// on the server, which may execute it after a newer request has finished.
+// a newer token of the same resource. If the service is one process and its Store is as
+// durable as the resource, this alone is a fence, for handlers whose writes end before
+// they return. A database call is such a write only under a context that is never
+// cancelled ([context.WithoutCancel]). If the context is cancelled, the driver returns,
+// but the server may still execute the statement after a newer request has finished.
 //
 // # What it does not do
 //

@@ -105,7 +105,7 @@ var (
 	unknown = problem{Type: ProblemUnknown, Title: "Outcome unknown", Status: http.StatusInternalServerError,
 		Detail: "The write may have been applied, or may still be applied. Acquire again, claim, and read before you decide."}
 	unknownResource = problem{Type: ProblemUnknownResource, Title: "Resource not known", Status: http.StatusInternalServerError,
-		Detail: "The service does not know which resource this request is about, and refuses it. Nothing was applied." +
+		Detail: "The service could not determine the resource of this request. Nothing was applied." +
 			" Another token does not help: the service's log has the reason."}
 	failed = problem{Type: "about:blank", Title: "Internal Server Error", Status: http.StatusInternalServerError}
 )

@@ -40,8 +40,8 @@
 //     (db.Delete(&Account{}, 42)), by gorm.G, or for all rows. Also conditions joined by
 //     Or outside a group. They could write rows with other names.
 //   - Create of a map, or without the key.
-//   - An assignment to the primary key. Also a hook, or a key that the database
-//     generated, after which the row has a name that was not admitted.
+//   - An assignment to the primary key. Also a row to which a hook, or a key that the
+//     database generated, gave a name that was not admitted.
 //   - ON CONFLICT DO UPDATE of other columns or of a constraint. On MySQL, every DO
 //     UPDATE of a table with a unique index besides the primary key, since any of them
 //     may select the updated row. GORM uses DO UPDATE to Save a slice, to Save a row

@@ -31,10 +31,12 @@
 // all of its connections can wait for each other.
 //
 // A waiter's session waits inside a transaction, which keeps vacuum from removing rows
-// that were deleted since it began. For waits of hours, package pgtoken is better.
-// [github.com/fencepost/fencepost/lock.Locker.HoldAtLeast] ends with the process. All
-// programs must lock a resource with this package, or all with pgtoken: locks of one
-// package do not exclude locks of the other, although their numbers compare.
+// that were deleted since it began. For waits of hours, package pgtoken is better. If the
+// process ends, the lock does too, whatever
+// [github.com/fencepost/fencepost/lock.Locker.HoldAtLeast] is.
+//
+// Use pgadvisory or pgtoken for a resource, not both: their locks do not exclude each
+// other, although their numbers compare.
 //
 // # Connections after an error
 //

@@ -11,11 +11,11 @@
 //	1  lock     ● ● ○   a majority locks, and returns its counters and clocks
 //	   mint             above the highest counter, and no less than the clock
 //	2  write    ● ● ·   a majority that is still locked stores the number
-//	   use              until ttl after the first was sent, less what clocks drift
+//	   use              until ttl after the first request was sent, less the clock drift
 //
-// Every later majority contains a server that has the number. Numbers would repeat
-// without the second round, or if a server stored the number although another holder had
-// the lock there.
+// Every later majority contains a server that has the number. Without round 2, numbers
+// would repeat. They would also repeat if a server stored a number while another holder
+// had the lock there.
 //
 // Numbers would also repeat if one server lost its memory and continued to vote. So each
 // member of the quorum has a marker. A server is unrecovered if it has no marker, or a

@@ -99,6 +99,7 @@ func TestANodeThatHangsGathersNoMoreThanSoManyRequests(t *testing.T) {
 		}
 		require.True(t, slices.ContainsFunc(unless, func(one error) bool { return errors.Is(err, one) }), "%v", err)
 	}
+	require.Eventually(t, func() bool { return waiting.Load() > 0 }, testTimeout, pause)
 	require.Less(t, waiting.Load(), int32(100), "of 600 requests")
 	for _, node := range []string{"a", "c"} {
 		value := fmt.Sprintf("%019d %s", 1, "another")

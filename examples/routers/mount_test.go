@@ -49,7 +49,7 @@ func TestAGuardThatIsMountedTooEarly(t *testing.T) {
 			got := put(t, s, transfer, "", lines...)
 			require.Equal(t, http.StatusInternalServerError, got.status)
 			require.Equal(t, "ProblemUnknownResource", got.kind)
-			require.Contains(t, got.body, "does not know which resource")
+			require.Contains(t, got.body, "could not determine the resource")
 		}
 		s = serve(t, r.route(m.Wrap, write), two)
 		require.Equal(t, "ProblemStale", put(t, s, transfer, "", stale).kind)

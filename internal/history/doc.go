@@ -22,8 +22,8 @@
 // request that fails because a lease has ended, or because a newer request was in the
 // way, is Failed if nothing was applied, and Unknown otherwise.
 //
-// Accepted units are judged by the count alone and not by their numbers: the writes of a
-// late unit show that it was late.
+// Check judges accepted units by the count alone, and not by their numbers. Their writes
+// carry the numbers: if a unit was late, its writes show it.
 //
 // The two methods differ on purpose. SecondOpinion leaves out the rules of the lock
 // (numbers, owner, mutual-exclusion, number-reuse) and of time (liveness,

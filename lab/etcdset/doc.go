@@ -1,6 +1,6 @@
 // Package etcdset repeats, on real servers, the experiment that showed a flaw of etcd's
-// locks: a set that is guarded by a lock only loses acknowledged additions. `make
-// experiment` runs it.
+// locks: a set that only a lock guards loses acknowledged additions. `make experiment`
+// runs it.
 //
 // # One addition
 //

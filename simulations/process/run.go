@@ -118,7 +118,6 @@ func (v *Verdict) Error() string {
 	return text.String()
 }
 
-// Counts is what was counted in some rounds.
 // Counts are the results of some rounds.
 type Counts struct {
 	Rounds    int

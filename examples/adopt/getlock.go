@@ -1,0 +1,29 @@
+package adopt
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+
+	"github.com/fencepost/fencepost/sqlguard/stdsql"
+	"github.com/fencepost/fencepost/token"
+)
+
+// GetLock keeps MySQL's GET_LOCK on a connection of its own, and draws the number in the
+// database that the work writes to.
+func GetLock(ctx context.Context, session *sql.Conn, fence *stdsql.Guard, work func(tx *sql.Tx) error) error {
+	var granted sql.NullBool
+	if err := session.QueryRowContext(ctx, "SELECT GET_LOCK('account/42', 60)").Scan(&granted); err != nil {
+		return err
+	}
+	if !granted.Bool {
+		return errors.New("adopt: account/42 is locked")
+	}
+	defer session.ExecContext(context.WithoutCancel(ctx), "DO RELEASE_LOCK('account/42')")
+	tok, err := fence.Mint(ctx, "account/42", "billing:"+rand.Text())
+	if err != nil {
+		return err
+	}
+	return fence.Update(token.NewContext(ctx, tok), "account/42", work)
+}
