@@ -39,9 +39,11 @@ type dialect interface {
 	// claimOptions returns the options of a transaction that only raises a mark. given
 	// are the options of the Guard.
 	claimOptions(given *sql.TxOptions) *sql.TxOptions
-	// probe returns an *engine.Error if the engine at from is not known to fence, or the
-	// error of the query.
-	probe(ctx context.Context, from engine.Rower) error
+	// probe returns an *engine.Error if the engine at from is not known to fence, or
+	// another error if that was not found out. from is a transaction if probesTx is true,
+	// and otherwise may be a connection too.
+	probe(ctx context.Context, from Tx) error
+	probesTx() bool
 	// prepareConn prepares a connection for the transaction of a. restoreConn undoes
 	// that.
 	prepareConn(ctx context.Context, conn *sql.Conn, a admission) error
@@ -100,6 +102,7 @@ type baseDialect struct{}
 
 func (baseDialect) isLocal() bool                                                  { return false }
 func (baseDialect) abortOnServer(context.Context, Tx) bool                         { return false }
+func (baseDialect) probesTx() bool                                                 { return false }
 func (baseDialect) claimOptions(given *sql.TxOptions) *sql.TxOptions               { return given }
 func (baseDialect) prepareConn(context.Context, *sql.Conn, admission) error        { return nil }
 func (baseDialect) restoreConn(*sql.Conn) error                                    { return nil }

@@ -80,8 +80,11 @@
 // fencepost_floor, and so could lower a mark. The package was tested on MariaDB 10.11. It
 // was not tested on MySQL itself.
 //
-// SQLite is not queried: it is linked into the program, and no other engine speaks its
-// protocol.
+// On SQLite the guard checks inside the transaction that a transaction is open. The Begin
+// of some drivers does nothing, and each statement commits by itself (rqlite's
+// gorqlite/stdlib): an admission would hold nothing. The check is one statement, VACUUM
+// INTO NULL, which SQLite refuses everywhere and which changes nothing. It is sent once
+// for each connection, and by each Join and MintTx.
 //
 // SQLite's locks do not work on most network file systems, so this package does not work
 // there. Keep the marks and the rows in one file: with a write-ahead log, a crash can

@@ -22,9 +22,10 @@ const engineChecked = "fences"
 // type weak.Pointer[byte], which keep no connection alive.
 var knownConns sync.Map
 
-// checkConn queries the engine of a connection before anything else is sent, once for
-// each connection. A refusal is not cached, since the setting that caused it may change.
-func (g *Guard) checkConn(ctx context.Context, d dialect, conn *sql.Conn) error {
+// checkConn probes the engine of a connection, once for each connection. from is the
+// connection, or its transaction if the dialect probes transactions. A refusal is not
+// cached, since the setting that caused it may change.
+func (g *Guard) checkConn(ctx context.Context, a admission, conn *sql.Conn, from Tx) error {
 	if g.DangerouslyTrustEngine {
 		return nil
 	}
@@ -42,7 +43,8 @@ func (g *Guard) checkConn(ctx context.Context, d dialect, conn *sql.Conn) error 
 			return nil
 		}
 	}
-	if err := d.probe(ctx, conn); err != nil {
+	if err := a.probe(ctx, from); err != nil {
+		_, err = g.report(ctx, a, nil, err)
 		return err
 	}
 	if at != nil {
@@ -52,12 +54,28 @@ func (g *Guard) checkConn(ctx context.Context, d dialect, conn *sql.Conn) error 
 	return nil
 }
 
+// checkTx probes the caller's transaction, if the dialect probes transactions. A *sql.Tx
+// does not expose its connection, so nothing is cached. The other dialects keep the
+// result in the session.
+func (g *Guard) checkTx(ctx context.Context, a admission, tx Tx) error {
+	if g.DangerouslyTrustEngine || !a.probesTx() {
+		return nil
+	}
+	_, err := g.report(ctx, a, nil, a.probe(ctx, tx))
+	return g.wrongDialect(ctx, tx, err)
+}
+
 var connType = reflect.TypeFor[driver.Conn]()
 
 // connAddress returns the address of a driver's connection, or nil if it has no address
-// of its own. Then the engine is queried each time. A connection that wraps another one
-// by value has the address of that one.
+// of its own. Then the engine is probed each time. A connection that wraps another one by
+// value has the address of that one. A connection with a method Conn() that returns a
+// pointer has the address of the result: a pool of pgx's stdlib.OpenDBFromPool makes a
+// new wrapper each time it takes a *pgx.Conn, which lives longer.
 func connAddress(conn reflect.Value) *byte {
+	if inner := innerConn(conn); inner.IsValid() {
+		conn = inner
+	}
 	switch conn.Kind() {
 	case reflect.Pointer:
 		if !conn.IsNil() && conn.Type().Elem().Size() > 0 {
@@ -73,6 +91,23 @@ func connAddress(conn reflect.Value) *byte {
 		}
 	}
 	return nil
+}
+
+// innerConn returns the result of conn's method Conn(), if it is a pointer other than
+// nil.
+func innerConn(conn reflect.Value) (none reflect.Value) {
+	isNil := conn.Kind() == reflect.Pointer && conn.IsNil()
+	if !conn.IsValid() || !conn.CanInterface() || conn.Kind() == reflect.Interface || isNil {
+		return none // its methods cannot be called
+	}
+	method := conn.MethodByName("Conn")
+	if !method.IsValid() || method.Type().NumIn() != 0 || method.Type().NumOut() != 1 || method.Type().Out(0).Kind() != reflect.Pointer {
+		return none
+	}
+	if inner := method.Call(nil)[0]; !inner.IsNil() {
+		return inner
+	}
+	return none
 }
 
 // wrongDialect adds to err, of a probe or an admission, that the database is of another

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
@@ -201,6 +204,45 @@ func TestAConnectionIsAskedOnce(t *testing.T) {
 			require.Equal(t, int64(3), probes.Load(), "of another connection %s", name)
 		}
 	})
+	t.Run("PostgreSQL, over a pgxpool", aPooledConnectionIsAskedOnce)
+}
+
+// probeCounter counts the probes that pgx sends.
+type probeCounter struct{ probes atomic.Int64 }
+
+func (c *probeCounter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	if data.SQL == engine.PostgresQuery {
+		c.probes.Add(1)
+	}
+	return ctx
+}
+
+func (*probeCounter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// aPooledConnectionIsAskedOnce uses a pool whose driver connections are made for each
+// transaction, over connections that a pgxpool keeps.
+func aPooledConnectionIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	db := newPostgres(t)
+	db.claim(t, tok(33, "a"))
+	config, err := pgxpool.ParseConfig(db.dsn)
+	require.NoError(t, err)
+	counter := &probeCounter{}
+	config.ConnConfig.Tracer, config.MaxConns = counter, 1
+	conns, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	defer conns.Close()
+	pool := stdlib.OpenDBFromPool(conns)
+	defer pool.Close()
+	ctx := holding(t, 33, "a")
+	for connection := range int64(2) {
+		for range 3 {
+			require.NoError(t, db.over(pool).Admit(ctx, tok(33, "a")))
+			require.NoError(t, db.over(pool).Update(ctx, account, add(ctx, 1)))
+		}
+		require.Equal(t, 1+connection, counter.probes.Load())
+		conns.Reset() // closes the connection
+	}
 }
 
 // A wrapper of a transaction may support only single rows.

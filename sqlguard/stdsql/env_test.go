@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/subprocess"
 	"github.com/fencepost/fencepost/internal/test/leaktest"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/migrations"
@@ -26,15 +26,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	subprocess.Serve(roles)
 	_ = mysql.SetLogger(&mysql.NopLogger{}) // do not log connections that a test ends
-	switch role := os.Getenv(childRole); role {
-	case "":
-	case roleKilled:
-		os.Exit(killed())
-	default:
-		os.Exit(child(role))
-	}
-	testenv.AtOnce(6) // most of the time they wait for servers and timeouts
+	testenv.AtOnce(6)                       // most of the time they wait for servers and timeouts
 	leaktest.Main(m)
 }
 
@@ -210,6 +204,14 @@ func add(ctx context.Context, amount int) func(tx *sql.Tx) error {
 			return err
 		}
 		return write(ctx, tx, balance+amount)
+	}
+}
+
+// record writes a token to the ledger.
+func record(t *testing.T, tok token.Token) func(tx *sql.Tx) error {
+	return func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO ledger (resource, number, holder) VALUES ('%s', %d, '%s')", tok.Resource, tok.Number, tok.Holder))
+		return err
 	}
 }
 

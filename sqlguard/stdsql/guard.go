@@ -22,8 +22,10 @@ import (
 // and nothing is written. Admit and Mint take no token from the context.
 type Guard struct {
 	// DB is the database that has the resource's rows and its mark. It must not be nil.
-	// Each of its connections is queried for its engine before its first transaction. An
-	// engine that is not known to fence is refused: see DangerouslyTrustEngine.
+	// Each of its connections is checked for its engine before its first admission. An
+	// engine that is not known to fence is refused: see DangerouslyTrustEngine. Guards that
+	// are the Stores of one process's httpguard.Middlewares must share one DB: see
+	// [Guard.Identity].
 	//
 	// On SQLite, set a busy_timeout on its connections: it bounds how long a writer waits
 	// for the previous one. Without it a writer does not wait at all.
@@ -95,8 +97,10 @@ type identity struct {
 }
 
 // Identity implements [guard.Identified]. Two Guards have the same identity if they have
-// the same DB and schema. Two *sql.DB of one database are different: database/sql does
-// not expose their addresses.
+// the same DB and schema. Two *sql.DB of one database are different, since database/sql
+// does not expose their addresses, and so are a *sql.DB and a pgx pool. Middlewares whose
+// Stores differ do not wait for each other's requests. So share one *sql.DB between the
+// middlewares of a process, or give them one httpguard.InFlight.
 func (g *Guard) Identity() any { return identity{g.DB, cmp.Or(g.Schema, defaultSchema)} }
 
 // maxResources is how many resources one call may admit on PostgreSQL, where each takes

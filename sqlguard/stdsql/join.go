@@ -49,7 +49,8 @@ type Tx interface {
 // Join refuses a tx that can begin a transaction (*sql.DB, *sql.Conn, and their
 // wrappers), unless it embeds a *sql.Tx. On such a tx the admission and the write would
 // be two transactions, and a newer token could be admitted between them. Join cannot
-// detect a wrapper that hides its BeginTx.
+// detect a wrapper that hides its BeginTx, except on SQLite, where it returns
+// [guard.ErrUnfenced] if no transaction is open.
 func (g *Guard) Join(ctx context.Context, tx Tx, resource string) error {
 	return g.JoinAll(ctx, tx, []string{resource})
 }
@@ -89,7 +90,11 @@ func (g *Guard) admitInto(ctx context.Context, tx Tx, minted *int64, toks func(g
 	admitted := joinSteps(ctx, tx) // after the caller's reads
 	inner, cancel := writectx.New(ctx)
 	defer cancel()
-	block, err := g.admit(withKey(inner, g), tx, a)
+	inner = withKey(inner, g)
+	var block *blocked
+	if err = g.checkTx(inner, a, tx); err == nil {
+		block, err = g.admit(inner, tx, a)
+	}
 	if block != nil {
 		err = block.error()
 	}

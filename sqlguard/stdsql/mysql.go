@@ -188,7 +188,7 @@ func (*mysql) readMark(ctx context.Context, from engine.Rower, tok token.Token) 
 
 // probe queries the variables in one statement, or one by one if from returns only single
 // rows, as the wrapper of a transaction may.
-func (*mysql) probe(ctx context.Context, from engine.Rower) error {
+func (*mysql) probe(ctx context.Context, from Tx) error {
 	vars, err := mysqlVariables(ctx, from)
 	if err != nil {
 		return fmt.Errorf("stdsql: query the engine: %w", err)
@@ -196,7 +196,7 @@ func (*mysql) probe(ctx context.Context, from engine.Rower) error {
 	return engine.CheckMySQL(vars)
 }
 
-func mysqlVariables(ctx context.Context, from engine.Rower) (map[string]string, error) {
+func mysqlVariables(ctx context.Context, from Tx) (map[string]string, error) {
 	if all, ok := from.(engine.Queryer); ok {
 		return engine.AskMySQL(ctx, all, engine.MySQLVariables...)
 	}

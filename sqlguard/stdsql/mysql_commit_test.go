@@ -60,6 +60,7 @@ func TestMySQLWhatCommitAnswers(t *testing.T) {
 	}{
 		{"a write conflict of TiDB's", func(tx openTx) error { return errors.Join(tx.Rollback(), conflict) }, guard.ErrRetryable, 100},
 		{"a retryable error of TiDB's", func(tx openTx) error { return errors.Join(tx.Rollback(), retryable) }, guard.ErrRetryable, 100},
+		// M4's twin: the same rollback, reported by an error without such a number.
 		{"broken, and it was not applied", func(tx openTx) error { return errors.Join(tx.Rollback(), broken) }, guard.ErrUnknown, 100},
 		{"rolled back", func(tx openTx) error { return errors.Join(tx.Rollback(), certified) }, guard.ErrRetryable, 100},
 		{"broken, after it was applied", func(tx openTx) error { return errors.Join(tx.Commit(), broken) }, guard.ErrUnknown, 110},

@@ -67,14 +67,6 @@ func has(t *testing.T, node *database, query string) (yes bool) {
 	return node.QueryRowContext(t.Context(), query).Scan(&yes) == nil && yes
 }
 
-// record writes a token to the ledger.
-func record(t *testing.T, tok token.Token) func(tx *sql.Tx) error {
-	return func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(t.Context(), fmt.Sprintf("INSERT INTO ledger (resource, number, holder) VALUES ('%s', %d, '%s')", tok.Resource, tok.Number, tok.Holder))
-		return err
-	}
-}
-
 // overtakenOnGalera is the interleaving of the hazard:
 //
 //  1. 33 is admitted. Then a table lock keeps n1 from applying what n2 commits.

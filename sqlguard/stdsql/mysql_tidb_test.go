@@ -118,3 +118,67 @@ func TestTiDBIsAskedAndSentNothingElse(t *testing.T) {
 		require.NoError(t, err, "the connection is in the pool")
 	}
 }
+
+// asTiDB returns a pool over MariaDB that replies to the probe as TiDB, and whose locking
+// reads lock nothing, as with tidb_enable_noop_functions. If locks is true, they lock.
+func (db *database) asTiDB(t *testing.T, locks bool) *sql.DB {
+	t.Helper()
+	as := otherEngines[stdsql.MySQL]
+	return connectHooked(t, "mysql", db.setting(t, "innodb_lock_wait_timeout", "1"), &hooks{query: func(query string) string {
+		switch {
+		case query == as.probe:
+			return as.answer
+		case locks:
+			return query
+		}
+		return strings.TrimSuffix(query, "LOCK IN SHARE MODE")
+	}})
+}
+
+// overtaking is the interleaving of the hazard, through each door. Each step is forced:
+//
+//  1. 33 is admitted, by a read that locks nothing.
+//  2. 34 is admitted, without a wait, and writes.
+//  3. 33 writes.
+func overtaking(t *testing.T, g *stdsql.Guard) map[string]func() error {
+	t.Helper()
+	older, newer := holding(t, 33, "a"), holding(t, 34, "b")
+	overtaken := func(tx *sql.Tx) error {
+		if err := g.Update(newer, account, record(t, tok(34, "b"))); err != nil {
+			return err
+		}
+		return record(t, tok(33, "a"))(tx)
+	}
+	return doors(t, g, older, tok(33, "a"), overtaken)
+}
+
+// hazard M2
+func TestALockingReadThatLocksNothing(t *testing.T) {
+	t.Parallel()
+	for _, door := range []string{"Update", "UpdateAll", "Join"} {
+		t.Run("the twin that vouches for it is corrupted, in "+door, func(t *testing.T) {
+			t.Parallel()
+			db := newMySQL(t)
+			db.claim(t, tok(33, "a"))
+			twin := db.over(db.asTiDB(t, true))
+			twin.DangerouslyTrustEngine = true
+			require.ErrorIs(t, overtaking(t, twin)[door](), guard.ErrRetryable, "with the lock, 34 waits for 33")
+			require.Zero(t, one[int](t, db, "SELECT count(*) FROM ledger"))
+			twin.DB = db.asTiDB(t, false)
+			require.NoError(t, overtaking(t, twin)[door](), "the twin must accept the stale write")
+			require.Equal(t, guard.Mark{Number: 34, Holder: "b"}, db.mark(t, account))
+			require.Equal(t, 34, one[int](t, db, "SELECT number FROM ledger ORDER BY seq LIMIT 1"))
+			require.Equal(t, 33, one[int](t, db, "SELECT number FROM ledger ORDER BY seq DESC LIMIT 1"), "after the newer one's")
+		})
+	}
+	t.Run("is refused", func(t *testing.T) {
+		t.Parallel()
+		db := newMySQL(t)
+		db.claim(t, tok(33, "a"))
+		for door, enter := range overtaking(t, db.over(db.asTiDB(t, false))) {
+			require.ErrorIs(t, enter(), guard.ErrUnfenced, door)
+		}
+		require.Zero(t, one[int](t, db, "SELECT count(*) FROM ledger"))
+		require.Equal(t, guard.Mark{Number: 33, Holder: "a"}, db.mark(t, account))
+	})
+}

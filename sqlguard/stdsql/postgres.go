@@ -167,7 +167,7 @@ func (d *postgres) evict(ctx context.Context, db *sql.DB, tok token.Token) error
 	return tx.Commit()
 }
 
-func (*postgres) probe(ctx context.Context, from engine.Rower) error {
+func (*postgres) probe(ctx context.Context, from Tx) error {
 	var version, extensions string
 	if err := from.QueryRowContext(ctx, engine.PostgresQuery).Scan(&version, &extensions); err != nil {
 		return fmt.Errorf("stdsql: query the engine: %w", err)

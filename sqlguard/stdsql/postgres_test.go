@@ -241,7 +241,7 @@ func TestPostgresAdmitAndMintAreDurable(t *testing.T) {
 func TestPostgresInEveryExecMode(t *testing.T) {
 	t.Parallel()
 	db := newPostgres(t)
-	for i, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
+	for i, mode := range execModes {
 		pool := connect(t, "pgx", db.setting(t, "default_query_exec_mode", mode))
 		number := int64(33 + i)
 		g, ctx, zombie := db.over(pool), holding(t, number, "a"), holding(t, number-1, "b")
@@ -285,26 +285,4 @@ func TestUpdateOfThePackage(t *testing.T) {
 	require.ErrorIs(t, stdsql.Update(zombie, db, account, add(zombie, 10)), guard.ErrStale)
 	require.Equal(t, 110, balance(t, db))
 	require.NoError(t, db.Close())
-}
-
-// hazard G27
-func TestPostgresAnAdmissionFailsOnAStandby(t *testing.T) {
-	t.Parallel()
-	primary := testenv.OwnPostgres(t)
-	testenv.Migrate(t, primary.URL())
-	standby := primary.Standby()
-	require.NoError(t, (&stdsql.Guard{DB: connect(t, "pgx", primary.URL()), IdleTimeout: idle}).Admit(t.Context(), tok(33, "h33")))
-	primary.CaughtUp()
-
-	db := connect(t, "pgx", standby.URL())
-	g := &stdsql.Guard{DB: db, IdleTimeout: idle}
-	for _, number := range []int64{32, 33, 34} {
-		ctx := holding(t, number, "h33")
-		join := inTx(t, db, func(tx *sql.Tx) error { return g.Join(ctx, tx, account) })
-		update := g.Update(ctx, account, func(*sql.Tx) error { t.Error("fn ran on a standby"); return nil })
-		for door, err := range map[string]error{"Update": update, "Join": join} {
-			require.ErrorContains(t, err, "the admission was sent to a standby", "%s of %d", door, number)
-			require.False(t, guard.IsRefusal(err), "a standby's mark judges nothing: %v", err)
-		}
-	}
 }

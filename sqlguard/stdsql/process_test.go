@@ -1,70 +1,82 @@
 package stdsql_test
 
 import (
-	"bufio"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/subprocess"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/sqlguard/stdsql"
 	"github.com/fencepost/fencepost/token"
 )
 
+// The roles of child processes.
 const (
-	childRole    = "STDSQL_TEST_CHILD"
-	childDriver  = "STDSQL_TEST_DRIVER"
-	childDSN     = "STDSQL_TEST_DSN"
-	childDialect = "STDSQL_TEST_DIALECT"
-	childSchema  = "STDSQL_TEST_SCHEMA"
+	roleOrdered = "ordered" // writes as ordered, and reports each answer
+	roleKilled  = "killed"  // writes until it is killed, and reports each attempt
 )
 
-// The child reads token numbers, one per line, and replies to each with the result of a
-// write under it: "applied", "stale", or the error. If "inside" precedes a number, it
-// waits inside the transaction for another line.
-type process struct {
-	in  io.Writer
-	out *bufio.Scanner
+var roles = map[string]func(*subprocess.Parent) error{roleOrdered: ordered, roleKilled: killed}
+
+// setup is the database of a child.
+type setup struct {
+	Driver, DSN string
+	Dialect     stdsql.Dialect
+	Schema      string
 }
 
-func child(string) int {
-	db, err := sql.Open(os.Getenv(childDriver), os.Getenv(childDSN))
-	if err != nil {
-		fmt.Println(err)
-		return 1
+func (db *database) setup() setup { return setup{db.driver, db.dsn, db.dialect, db.schema} }
+
+// opened returns the guard of a child, which receives its setup.
+func opened(parent *subprocess.Parent) (*stdsql.Guard, error) {
+	var s setup
+	if err := parent.Receive(&s); err != nil {
+		return nil, err
 	}
-	defer db.Close()
-	dialect, _ := strconv.Atoi(os.Getenv(childDialect))
-	g := &stdsql.Guard{DB: db, Dialect: stdsql.Dialect(dialect), Schema: os.Getenv(childSchema), IdleTimeout: idle}
-	lines := bufio.NewScanner(os.Stdin)
-	for lines.Scan() {
-		text, wait := strings.CutPrefix(lines.Text(), "hold ")
-		number, _ := strconv.ParseInt(text, 10, 64)
-		tok := token.Token{Resource: account, Number: number, Holder: "child"}
-		ctx := token.NewContext(context.Background(), tok)
-		err := g.Update(ctx, account, func(tx *sql.Tx) error {
-			if wait {
-				fmt.Println("holding")
-				lines.Scan()
+	db, err := sql.Open(s.Driver, s.DSN)
+	return &stdsql.Guard{DB: db, Dialect: s.Dialect, Schema: s.Schema, IdleTimeout: idle}, err
+}
+
+// order is one write under a token with the number. With Hold, the child reports "holding"
+// inside the transaction, and waits there for another order, whose content it ignores.
+type order struct {
+	Number int64
+	Hold   bool
+}
+
+func ordered(parent *subprocess.Parent) error {
+	g, err := opened(parent)
+	if err != nil {
+		return err
+	}
+	defer g.DB.Close()
+	parent.Report("ready")
+	return subprocess.Each(parent, func(o order) error {
+		ctx := token.NewContext(context.Background(), tok(o.Number, "child"))
+		parent.Report(answer(g.Update(ctx, account, func(tx *sql.Tx) error {
+			if o.Hold {
+				parent.Report("holding")
+				if err := parent.Receive(&order{}); err != nil {
+					return err
+				}
 			}
 			return add(ctx, 1)(tx)
-		})
-		fmt.Println(answer(err))
-	}
-	return 0
+		})))
+		return nil
+	})
 }
 
 func answer(err error) string {
@@ -75,36 +87,36 @@ func answer(err error) string {
 		return "stale"
 	case errors.Is(err, guard.ErrRetryable):
 		return "retryable"
+	case errors.Is(err, guard.ErrUnknown):
+		return "unknown"
 	}
 	return err.Error()
 }
 
-func startChild(t *testing.T, db *database) *process {
+// child is a process that writes as ordered.
+type child struct{ *subprocess.Process[string] }
+
+func startChild(t *testing.T, db *database) child {
 	t.Helper()
-	self, err := os.Executable()
+	c, err := subprocess.Self("child", roleOrdered)
 	require.NoError(t, err)
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), childRole+"=writer", childDriver+"="+db.driver, childDSN+"="+db.dsn,
-		childDialect+"="+strconv.Itoa(int(db.dialect)), childSchema+"="+db.schema)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
+	p, _, err := subprocess.Open[string](t.Context(), c, db.setup())
 	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
-		in.Close()
-		require.NoError(t, cmd.Wait())
+		p.CloseInput()
+		assert.NoError(t, p.Listen(func(string) {}))
+		p.End(t.Context())
 	})
-	return &process{in: in, out: bufio.NewScanner(out)}
+	return child{p}
 }
 
-// send panics if the child has exited, since it is called on other goroutines.
-func (p *process) send(line string) string {
-	if _, err := fmt.Fprintln(p.in, line); err != nil || !p.out.Scan() {
-		panic("the child is gone")
+// write returns the child's answer, or why it has none.
+func (c child) write(ctx context.Context, o order) string {
+	said, err := c.Ask(ctx, o)
+	if err != nil {
+		return err.Error()
 	}
-	return p.out.Text()
+	return said
 }
 
 func TestTwoProcesses(t *testing.T) {
@@ -117,7 +129,7 @@ func TestTwoProcesses(t *testing.T) {
 		go func() {
 			applied := 0
 			for i := range writes {
-				if p.send(strconv.Itoa(100+2*i)) == "applied" {
+				if p.write(t.Context(), order{Number: int64(100 + 2*i)}) == "applied" {
 					applied++
 				}
 			}
@@ -136,8 +148,8 @@ func TestTwoProcesses(t *testing.T) {
 		}
 		applied += <-result
 		require.Equal(t, start+applied, balance(t, db), "what was acknowledged must be there, no more and no less")
-		require.Equal(t, "stale", p.send("99"))
-		require.Equal(t, "applied", p.send("1000"))
+		require.Equal(t, "stale", p.write(t.Context(), order{Number: 99}))
+		require.Equal(t, "applied", p.write(t.Context(), order{Number: 1000}))
 		ctx := holding(t, 999, "parent")
 		require.ErrorIs(t, db.update(ctx, add(ctx, 1)), guard.ErrStale)
 	})
@@ -150,36 +162,34 @@ func TestSQLiteAProcessThatIsStoppedInsideATransaction(t *testing.T) {
 	db, p := onSQLite(t, file, noBusyTimeout), startChild(t, onSQLite(t, file, longBusyTimeout))
 	ctx := holding(t, 34, "parent")
 
-	require.Equal(t, "holding", p.send("hold 33"))
+	require.Equal(t, "holding", p.write(t.Context(), order{Number: 33, Hold: true}))
 	for range 3 {
 		require.ErrorIs(t, db.update(ctx, add(ctx, 10)), guard.ErrRetryable)
 	}
-	require.Equal(t, "applied", p.send("go on"), "no writer came between: it is in order")
+	require.Equal(t, "applied", p.write(t.Context(), order{}), "no writer came between: it is in order")
 	require.NoError(t, db.update(ctx, add(ctx, 10)))
 	require.Equal(t, 111, balance(t, db))
-	require.Equal(t, "stale", p.send("33"))
+	require.Equal(t, "stale", p.write(t.Context(), order{Number: 33}))
 }
 
-const (
-	roleKilled = "killed"
-	// envKills sets how often a process is killed under each of the settings.
-	envKills = "FENCEPOST_SQLITE_KILLS"
-)
+// envKills sets how often a process is killed under each of the settings.
+const envKills = "FENCEPOST_SQLITE_KILLS"
 
-// killed writes until it is killed. It prints each attempt before it starts and the
-// result of Update after it.
-func killed() int {
-	db, err := sql.Open("sqlite", os.Getenv(childDSN))
+// attempt is a report of a process that will be killed: before a write with no answer, and
+// after it with the answer.
+type attempt struct{ ID, Answer string }
+
+func killed(parent *subprocess.Parent) error {
+	g, err := opened(parent)
 	if err != nil {
-		return 1
+		return err
 	}
-	defer db.Close()
-	g := &stdsql.Guard{DB: db, Dialect: stdsql.SQLite}
+	defer g.DB.Close()
 	for n := 0; ; n++ {
 		mine := tok(time.Now().UnixMicro()/10-rand.Int64N(500), fmt.Sprint(os.Getpid()))
 		id := fmt.Sprint(os.Getpid(), ".", n)
 		ctx := token.NewContext(context.Background(), mine)
-		fmt.Println("tries", id)
+		parent.Report(attempt{ID: id})
 		err := g.Update(ctx, account, func(tx *sql.Tx) error {
 			balance, err := read(ctx, tx)
 			if err != nil {
@@ -191,14 +201,7 @@ func killed() int {
 			}
 			return write(ctx, tx, balance+1)
 		})
-		switch {
-		case err == nil:
-			fmt.Println("applied", id)
-		case errors.Is(err, guard.ErrUnknown):
-			fmt.Println("unknown", id)
-		default:
-			fmt.Println("refused", id, err)
-		}
+		parent.Report(attempt{id, answer(err)})
 	}
 }
 
@@ -220,26 +223,24 @@ func killedWhileTheyWrite(t *testing.T, kills int) {
 			db := onSQLite(t, file, longBusyTimeout)
 			run(t, db, "CREATE TABLE attempts (seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT, number BIGINT, padding TEXT)")
 			run(t, db, "UPDATE accounts SET balance = 0")
-			outcomes := map[string]string{}
+			answers := map[string]string{}
 			for n := 0; n < kills; n += 2 {
 				var both sync.WaitGroup
 				var mu sync.Mutex
 				for i := range 2 {
 					both.Go(func() {
-						said := killedSoon(t, dsn(file, settings), i == 0)
+						given := killedSoon(t, dsn(file, settings), i == 0)
 						mu.Lock()
 						defer mu.Unlock()
-						for id, what := range said {
-							outcomes[id] = what
-						}
+						maps.Copy(answers, given)
 					})
 				}
 				both.Wait()
-				compareKilled(t, db, outcomes)
+				compareKilled(t, db, answers)
 			}
 			counts := map[string]int{}
-			for _, what := range outcomes {
-				counts[strings.SplitN(what, " ", 2)[0]]++
+			for _, answer := range answers {
+				counts[answer]++
 			}
 			t.Logf("%d kills: %v", kills, counts)
 			require.NotZero(t, counts["applied"])
@@ -247,50 +248,36 @@ func killedWhileTheyWrite(t *testing.T, kills int) {
 	}
 }
 
-// killedSoon lets a process write, kills it, and returns its last output about each
-// attempt. applied selects a kill after the first applied write; otherwise it may be
-// killed in its first write.
+// killedSoon lets a process write, kills it, and returns its answer to each attempt, "" if
+// it was killed before. applied selects a kill after the first applied write; otherwise it
+// may be killed in its first write.
 func killedSoon(t *testing.T, dsn string, applied bool) map[string]string {
-	self, err := os.Executable()
-	if err != nil {
-		t.Error(err)
+	c, err := subprocess.Self("child", roleKilled)
+	if !assert.NoError(t, err) {
 		return nil
 	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), childRole+"="+roleKilled, childDSN+"="+dsn)
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Error(err)
+	p, err := subprocess.Start[attempt](c)
+	if !assert.NoError(t, err) {
 		return nil
 	}
-	outcomes := map[string]string{}
-	lines := bufio.NewReader(out)
-	after := rand.IntN(60)
-	for n := 0; ; {
-		line, err := lines.ReadString('\n')
-		if what, id, ok := strings.Cut(strings.TrimSpace(line), " "); ok && err == nil {
-			id, why, _ := strings.Cut(id, " ")
-			outcomes[id] = what + " " + why
-		}
-		if err == io.EOF {
-			break
-		}
-		if applied = applied && !strings.HasPrefix(line, "applied "); applied {
-			continue
+	defer p.End(t.Context())
+	assert.NoError(t, p.Send(setup{Driver: "sqlite", DSN: dsn, Dialect: stdsql.SQLite}))
+	answers := map[string]string{}
+	after, n := rand.IntN(60), 0
+	assert.Error(t, p.Listen(func(a attempt) {
+		answers[a.ID] = a.Answer
+		if applied = applied && a.Answer != "applied"; applied {
+			return
 		}
 		if n++; n == after+1 {
-			go func() { time.Sleep(rand.N(3 * time.Millisecond)); _ = cmd.Process.Kill() }()
+			go func() { time.Sleep(rand.N(3 * time.Millisecond)); p.Kill() }()
 		}
-	}
-	_ = cmd.Wait() // its error is that it was killed
-	return outcomes
+	}), "it was killed")
+	return answers
 }
 
-// compareKilled compares the output with the rows.
-func compareKilled(t *testing.T, db *database, outcomes map[string]string) {
+// compareKilled compares the answers with the rows.
+func compareKilled(t *testing.T, db *database, answers map[string]string) {
 	t.Helper()
 	require.Equal(t, "ok", one[string](t, db, "PRAGMA integrity_check"))
 	rows, err := db.QueryContext(t.Context(), "SELECT id, number FROM attempts ORDER BY seq")
@@ -306,14 +293,14 @@ func compareKilled(t *testing.T, db *database, outcomes map[string]string) {
 		last = number
 	}
 	require.NoError(t, rows.Err())
-	for id, what := range outcomes {
-		switch {
-		case strings.HasPrefix(what, "applied"):
+	for id, answer := range answers {
+		switch answer {
+		case "applied":
 			require.Equal(t, 1, there[id], "it was acknowledged")
-		case strings.HasPrefix(what, "refused"):
-			require.Zero(t, there[id], what)
-		default:
+		case "", "unknown":
 			require.LessOrEqual(t, there[id], 1)
+		default:
+			require.Zero(t, there[id], answer)
 		}
 	}
 	require.Equal(t, len(there), balance(t, db), "each is in the sum")

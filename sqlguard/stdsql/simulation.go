@@ -70,6 +70,13 @@ func (g *Guard) forSimulation(ctx context.Context) *Guard {
 	return &twin
 }
 
+// dropsCommit reports whether a simulation drops the COMMIT, so that it must not be sent.
+// Then the connection is closed, as by dropsReply.
+func (t *transaction) dropsCommit(ctx context.Context) bool {
+	t.discardConn = t.fnStarted && !t.isLocal() && failpoint.DropsCommit(ctx, t)
+	return t.discardConn
+}
+
 // dropsReply reports whether a simulation drops the reply to the COMMIT. Then the
 // connection is closed. The reply to a claim is not dropped, since a claim writes nothing
 // of the caller's. SQLite has no connection to lose: closing it would delete an in-memory

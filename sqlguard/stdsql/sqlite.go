@@ -2,8 +2,12 @@ package stdsql
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"time"
 
 	_ "embed"
@@ -34,14 +38,57 @@ var (
 	sqliteViolated    = containsAny("constraint failed")
 	sqliteNone        = containsAny("no transaction is active")
 	sqliteInterrupted = containsAny("interrupted")
+	sqliteInTx        = containsAny("cannot VACUUM from within a transaction")
+	sqliteWithoutInto = containsAny(`near "INTO": syntax error`)
 )
 
 func (*sqlite) isLocal() bool { return true }
 
-// probe sends nothing: SQLite is linked to this program or its driver, and no other
-// engine speaks its protocol. Another engine fails at the admission, whose syntax only
-// SQLite accepts.
-func (*sqlite) probe(context.Context, engine.Rower) error { return nil }
+func (*sqlite) probesTx() bool { return true }
+
+// probe checks that tx is open. The Begin of a driver may do nothing, because its database
+// commits each statement, as in rqlite's gorqlite/stdlib:
+//
+//  1. 33 is admitted. The admission commits by itself and holds nothing.
+//  2. 34 is admitted, and writes.
+//  3. 33 writes, and overwrites 34.
+//
+// SQLite refuses VACUUM inside a transaction. Outside of one it refuses VACUUM INTO NULL
+// for its file name, so the statement changes nothing in either case. A second BEGIN would
+// be refused inside a transaction too, but outside of one it begins one. On rqlite that
+// is the server's, and the writes of its other clients become part of it.
+func (d *sqlite) probe(ctx context.Context, tx Tx) error {
+	_, err := tx.ExecContext(ctx, "VACUUM INTO NULL")
+	if sqliteWithoutInto(err) { // SQLite before 3.27
+		_, err = tx.ExecContext(ctx, "VACUUM")
+	}
+	switch {
+	case sqliteInTx(err):
+		return nil
+	case d.undecided(err) || engine.Mismatch(ctx, tx, err, SQLite) != "":
+		return fmt.Errorf("stdsql: check the transaction: %w", err)
+	}
+	returned := "no error"
+	if err != nil {
+		returned = err.Error()
+	}
+	return &engine.Error{
+		Engine: "SQLite without an open transaction",
+		Reason: "VACUUM returned " + returned + ", which it does not inside a transaction, so an admission would commit by itself and hold nothing: " +
+			"use a driver whose Begin begins a transaction in a SQLite file, and give Join an open one",
+	}
+}
+
+// undecided reports whether err, of the probe, does not depend on the engine: the context,
+// the connection or the transaction has ended, or another connection holds a lock.
+func (d *sqlite) undecided(err error) bool {
+	for _, ended := range []error{driver.ErrBadConn, sql.ErrConnDone, sql.ErrTxDone, io.EOF, io.ErrUnexpectedEOF} {
+		if errors.Is(err, ended) {
+			return true
+		}
+	}
+	return sqliteBusy(err) || d.endsTransaction(err) || errors.As(err, new(net.Error))
+}
 
 // admit always writes, whatever its purpose: see sqlite_admit.sql.
 func (d *sqlite) admit(ctx context.Context, tx Tx, tok token.Token, _ purpose) (_ *blocked, err error) {

@@ -89,8 +89,10 @@ func (g *Guard) begin(ctx context.Context, t *transaction, a admission) error {
 		return notSent(err)
 	}
 	t.conn = conn
-	if _, err := g.report(ctx, a, nil, g.checkConn(ctx, a.dialect, conn)); err != nil {
-		return err
+	if !a.probesTx() {
+		if err := g.checkConn(ctx, a, conn, conn); err != nil {
+			return err
+		}
 	}
 	t.connPrepared = true
 	if err := a.prepareConn(ctx, conn, a); err != nil {
@@ -111,6 +113,9 @@ func (g *Guard) begin(ctx context.Context, t *transaction, a admission) error {
 	}
 	if err != nil {
 		return fmt.Errorf("stdsql: begin: %w", err)
+	}
+	if a.probesTx() {
+		return g.checkConn(ctx, a, conn, tx)
 	}
 	return nil
 }
@@ -155,6 +160,9 @@ func (t *transaction) commit(ctx context.Context) error {
 		return t.unknownOutcome(errEndedInFn)
 	case err != nil:
 		return t.outcomeError(fmt.Errorf("stdsql: commit was not sent: %w", err))
+	}
+	if t.dropsCommit(ctx) {
+		return t.unknownOutcome(errReplyLost)
 	}
 	err := t.end(t.Commit, writectx.Timeout)
 	switch {
