@@ -25,7 +25,7 @@ var layout = map[string][]string{
 	"internal/engine":      {},
 	"internal/failpoint":   {},
 	"internal/history":     {"token", "lock", "guard", "github.com/anishathalye/porcupine"},
-	"internal/httpwrite":   {},
+	"internal/httpwrite":   {"internal/writectx"},
 	"internal/inflight":    {"token", "guard"},
 	"internal/lockstate":   {"token"},
 	"internal/marks":       {},
@@ -51,7 +51,7 @@ var layout = map[string][]string{
 	"token/tokentest":     {"token"},
 	"lock":                {"token", "internal/failpoint", "internal/marks", "internal/schedule", "internal/tokenctx"},
 
-	"guard":             {"token", "internal/engine", "internal/failpoint"},
+	"guard":             {"token", "internal/engine", "internal/failpoint", "internal/writectx"},
 	"guard/guardtest":   {"token", "guard"},
 	"redisguard":        {"token", "guard", "internal/failpoint", "internal/writectx", "github.com/redis/go-redis/v9"},
 	"sqlguard":          {"token", "guard", "internal/marks", "internal/pgwrite", "github.com/jackc/pgx/v5"},
@@ -67,37 +67,47 @@ var layout = map[string][]string{
 	"simulations/process":   {"token", "lock", "guard", "internal/failpoint", "internal/history", "internal/subprocess", "simulations"},
 	"simulations/sqlpoint":  {"internal/failpoint", "internal/sqltext"},
 
-	"cmd/fencepost":                   {"*"},
-	"cmd/fencepost/internal/connect":  {"*"},
-	"cmd/fencepost/internal/doctor":   {"*"},
-	"cmd/fencepost/internal/marks":    {"*"},
-	"cmd/fencepost/internal/migrate":  {"*"},
-	"cmd/fencepost/internal/proxy":    {"*"},
-	"cmd/fencepost/internal/run":      {"*"},
-	"cmd/fencepost/internal/simulate": {"*"},
-	"cmd/fencepost/internal/usage":    {"*"},
-	"examples/databasesql":            {"*"},
-	"examples/internal/bank":          {"*"},
-	"examples/leader":                 {"*"},
-	"examples/queue":                  {"*"},
-	"examples/quickstart":             {"*"},
-	"examples/repository":             {"*"},
-	"examples/repository/after":       {"*"},
-	"examples/repository/before":      {"*"},
-	"examples/repository/rows":        {"*"},
-	"examples/schedule":               {"*"},
-	"examples/sqlc":                   {"*"},
-	"examples/sqlc/db":                {"*"},
-	"examples/transfer":               {"*"},
-	"examples/withdraw":               {"*"},
-	"internal/test/benchratio":        {},
-	"internal/test/doccheck":          {"*"},
-	"internal/test/hooktest":          {"*"},
-	"internal/test/leaktest":          {"go.uber.org/goleak"},
-	"internal/test/pausetest":         {"*"},
-	"internal/test/pgtest":            {"*"},
-	"internal/test/testenv":           {"*"},
-	"internal/test/testservers":       {"*"},
+	"cmd/fencepost":                         {"*"},
+	"cmd/fencepost/internal/connect":        {"*"},
+	"cmd/fencepost/internal/doctor":         {"*"},
+	"cmd/fencepost/internal/marks":          {"*"},
+	"cmd/fencepost/internal/migrate":        {"*"},
+	"cmd/fencepost/internal/proxy":          {"*"},
+	"cmd/fencepost/internal/run":            {"*"},
+	"cmd/fencepost/internal/simulate":       {"*"},
+	"cmd/fencepost/internal/usage":          {"*"},
+	"examples/adopt":                        {"*"},
+	"examples/adopt/internal/ent":           {"*"},
+	"examples/adopt/internal/ent/account":   {"*"},
+	"examples/adopt/internal/ent/enttest":   {"*"},
+	"examples/adopt/internal/ent/hook":      {"*"},
+	"examples/adopt/internal/ent/migrate":   {"*"},
+	"examples/adopt/internal/ent/predicate": {"*"},
+	"examples/adopt/internal/ent/runtime":   {"*"},
+	"examples/adopt/internal/ent/schema":    {"*"},
+	"examples/databasesql":                  {"*"},
+	"examples/internal/bank":                {"*"},
+	"examples/leader":                       {"*"},
+	"examples/queue":                        {"*"},
+	"examples/quickstart":                   {"*"},
+	"examples/repository":                   {"*"},
+	"examples/repository/after":             {"*"},
+	"examples/repository/before":            {"*"},
+	"examples/repository/rows":              {"*"},
+	"examples/routers":                      {"*"},
+	"examples/schedule":                     {"*"},
+	"examples/sqlc":                         {"*"},
+	"examples/sqlc/db":                      {"*"},
+	"examples/transfer":                     {"*"},
+	"examples/withdraw":                     {"*"},
+	"internal/test/benchratio":              {},
+	"internal/test/doccheck":                {"*"},
+	"internal/test/hooktest":                {"*"},
+	"internal/test/leaktest":                {"go.uber.org/goleak"},
+	"internal/test/pausetest":               {"*"},
+	"internal/test/pgtest":                  {"*"},
+	"internal/test/testenv":                 {"*"},
+	"internal/test/testservers":             {"*"},
 
 	// The lab: what proves, and ships to no user. Nothing imports it.
 	"lab":         {},
@@ -113,7 +123,7 @@ var layout = map[string][]string{
 }
 
 // modules are those whose packages have a place in the layout.
-var modules = []string{".", "lab", "contrib/gormguard", "contrib/otelfence", "contrib/pgadvisory", "contrib/redisquorum"}
+var modules = []string{".", "lab", "contrib/gormguard", "contrib/otelfence", "contrib/pgadvisory", "contrib/redisquorum", "examples/adopt", "examples/routers"}
 
 func TestImportsFollowTheLayout(t *testing.T) {
 	t.Parallel()
@@ -134,6 +144,18 @@ func TestImportsFollowTheLayout(t *testing.T) {
 	}
 }
 
+// guards are the packages of the guards and of what they share.
+var guards = []string{"guard", "guard/guardtest", "sqlguard", "sqlguard/rowguard", "sqlguard/stdsql", "redisguard", "httpguard", "httpguard/signature", "contrib/gormguard"}
+
+// A guard uses the simulation's switch in one file.
+func TestOneFileOfEachGuardUsesTheSwitchOfTheSimulation(t *testing.T) {
+	t.Parallel()
+	pkgs := packages(t)
+	for _, name := range []string{"guard", "internal/pgwrite", "sqlguard/stdsql", "redisguard", "httpguard"} {
+		require.Len(t, pkgs[name].ImportPos[module+"/internal/failpoint"], 1, name)
+	}
+}
+
 // The rows of the table imply this too; these two rules hold even if a row becomes "*".
 func TestNothingImportsTheLabAndNoGuardTheLock(t *testing.T) {
 	t.Parallel()
@@ -143,7 +165,7 @@ func TestNothingImportsTheLabAndNoGuardTheLock(t *testing.T) {
 				require.False(t, strings.HasPrefix(imported, module+"/lab"), "%s imports %s", name, imported)
 			}
 		}
-		if slices.Contains([]string{"guard", "sqlguard", "sqlguard/stdsql", "redisguard", "httpguard"}, name) {
+		if slices.Contains(guards, name) {
 			require.NotContains(t, pkg.Imports, module+"/lock", name)
 		}
 	}

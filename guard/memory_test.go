@@ -12,6 +12,7 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/guard/guardtest"
+	"github.com/fencepost/fencepost/token"
 )
 
 func TestMemory(t *testing.T) {
@@ -37,6 +38,18 @@ func TestMemoryRefusesAnEndedContext(t *testing.T) {
 	cancel(cause)
 	require.ErrorIs(t, memory.Admit(ctx, tok(33, "a")), cause)
 	require.Zero(t, memory.Mark(account))
+}
+
+func TestMemoryDecidesUnderALostLease(t *testing.T) {
+	t.Parallel()
+	var memory guard.Memory
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(&token.LostError{Token: tok(33, "a")})
+	require.NoError(t, memory.Admit(ctx, tok(33, "a")), "there is no newer token")
+	require.NoError(t, memory.Admit(t.Context(), tok(34, "b")))
+	err := memory.Admit(ctx, tok(33, "a"))
+	require.ErrorIs(t, err, guard.ErrStale)
+	require.ErrorIs(t, err, token.ErrLost)
 }
 
 func TestMarksOnlyRiseWhileManyWrite(t *testing.T) {

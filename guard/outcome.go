@@ -117,12 +117,12 @@ func (e *DismissedError) Error() string {
 // Is reports whether target is [ErrStale].
 func (e *DismissedError) Is(target error) bool { return target == ErrStale }
 
-// withStale joins a [*StaleError] to err if a newer token has ended ctx, and err only
-// reports the end of ctx. err is the error of a guard: unless it is [ErrUnknown], nothing
-// was applied.
-func withStale(ctx context.Context, err error) error {
+// withStale joins a [*StaleError] to err if a newer token is the cause of a context's end,
+// and err only reports that end. err is the error of a guard: unless it is [ErrUnknown],
+// nothing was applied.
+func withStale(cause, err error) error {
 	var dismissed *DismissedError
-	if !errors.As(context.Cause(ctx), &dismissed) || errors.Is(err, ErrUnknown) {
+	if !errors.As(cause, &dismissed) || errors.Is(err, ErrUnknown) {
 		return err
 	}
 	if !errors.Is(err, context.Canceled) && !errors.Is(err, error(dismissed)) {
@@ -141,11 +141,12 @@ func withStale(ctx context.Context, err error) error {
 //
 // If err is nil, WithCause returns nil, since the mark has admitted the write.
 func WithCause(ctx context.Context, err error) error {
-	if err != nil {
-		err = withStale(ctx, err)
-	}
 	cause := context.Cause(ctx)
-	if err == nil || !errors.Is(cause, token.ErrLost) || errors.Is(err, token.ErrLost) {
+	if err == nil || cause == nil {
+		return err
+	}
+	err = withStale(cause, err)
+	if !errors.Is(cause, token.ErrLost) || errors.Is(err, token.ErrLost) {
 		return err
 	}
 	return errors.Join(err, cause)

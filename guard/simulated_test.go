@@ -32,7 +32,7 @@ func TestAnUnguardedTwinRefusesNothingInSilence(t *testing.T) {
 	}
 	lost, cancel := context.WithCancelCause(twin)
 	cancel(&token.LostError{Token: tok(32, "b")})
-	require.NoError(t, memory.Admit(lost, tok(32, "b")), "a write in memory ignores its context")
+	require.NoError(t, memory.Admit(lost, tok(32, "b")), "the lost lease does not prevent the twin's write")
 
 	var got record
 	for _, refusal := range refusals {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard/signature"
-	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/internal/httpwrite"
 	"github.com/fencepost/fencepost/internal/tokenuse"
 	"github.com/fencepost/fencepost/token"
@@ -125,9 +124,9 @@ type handler struct {
 // ServeHTTP implements [http.Handler].
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(r.Header[Header]) == 0 && httpwrite.IsSafe(r.Method) {
-		failpoint.At(r.Context(), failpoint.Admitted, r)
+		stepAdmitted(r.Context(), r)
 		h.next.ServeHTTP(w, r)
-		failpoint.At(r.Context(), failpoint.Response, r)
+		stepReturned(r.Context(), r)
 		return
 	}
 	req := newRequest(w, r, h.owner)
@@ -143,9 +142,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, err)
 		return
 	}
-	failpoint.At(req.ctx, failpoint.Admitted, r)
+	stepAdmitted(req.ctx, r)
 	h.serve(req, r)
-	failpoint.At(req.ctx, failpoint.Response, r)
+	stepReturned(req.ctx, r)
 }
 
 // admit returns nil, a refusal, a *resourceError, a *storeError or errWaitTimeout. Cheap
@@ -165,7 +164,7 @@ func (m *Middleware) admit(req *request, r *http.Request) error {
 	if err := m.verify(req); err != nil {
 		return err
 	}
-	if !m.DangerouslySkipInFlight && !m.DangerouslyReportOnly && !failpoint.IsUnguarded(req.ctx) {
+	if !m.DangerouslySkipInFlight && !m.DangerouslyReportOnly && !isTwin(req.ctx) {
 		if err := m.InFlight.enterAll(req, m.WaitTimeout); err != nil {
 			return err
 		}
@@ -277,7 +276,7 @@ func (req *request) missing(resource string) error {
 func (m *Middleware) report(ctx context.Context, err error) error {
 	err = m.Hooks.Outcome(ctx, err, m.DangerouslyReportOnly)
 	switch {
-	case err == nil, failpoint.IsUnguarded(ctx):
+	case err == nil, isTwin(ctx):
 		return nil
 	case m.DangerouslyReportOnly:
 		slog.WarnContext(ctx, "httpguard: report-only, passed unchecked", "error", err)

@@ -30,7 +30,8 @@ type request struct {
 	disturbed     bool       // the read deadline was set to end reads
 	writeDeadline time.Time  // when writes of the response fail
 
-	// One allocation suffices for most requests: one token, one resource.
+	// These are part of the request's own allocation. Each saves one of its own for one
+	// token and one resource: without any of them, a request makes more than six.
 	oneSigned [1]signature.Signed
 	oneSlot   [1]slot
 	inner     http.Request
@@ -39,12 +40,10 @@ type request struct {
 func newRequest(w http.ResponseWriter, r *http.Request, owner any) *request {
 	req := &request{w: w, owner: owner}
 	req.ctx, req.cancel = context.WithCancelCause(r.Context())
-	req.body = body{request: req, unread: r.ContentLength}
+	// A length of 0 with a body is unknown too: net/http's clients write it.
+	req.body = body{request: req, unread: r.ContentLength, known: r.ContentLength > 0}
 	if r.Body != http.NoBody {
 		req.body.ReadCloser = r.Body
-	}
-	if r.ContentLength == 0 { // with a body: net/http's clients use 0 for an unknown length
-		req.body.unread = -1
 	}
 	return req
 }
@@ -176,7 +175,8 @@ type body struct {
 	io.ReadCloser // the server's; nil if there is none
 	request       *request
 	reading       int   // the number of goroutines in ReadCloser.Read
-	unread        int64 // bytes; negative if the length is not known
+	known         bool  // the length is known
+	unread        int64 // bytes, if the length is known
 	whole         bool  // it was read to the end
 }
 
@@ -221,14 +221,14 @@ func (b *body) Read(p []byte) (int, error) {
 func (b *body) count(readers, n int, err error) error {
 	b.request.mu.Lock()
 	defer b.request.mu.Unlock()
-	if b.unread >= 0 {
-		// Negative: more was read than the length, as if a middleware had decompressed
-		// the body.
-		b.unread -= int64(n)
+	b.unread -= int64(n)
+	if b.unread < 0 { // more than the length, as if a middleware had decompressed the body
+		b.known = false
 	}
-	b.whole = b.whole || b.unread == 0 || errors.Is(err, io.EOF)
+	last := b.known && b.unread == 0
+	b.whole = b.whole || last || errors.Is(err, io.EOF)
 	refusal := b.request.refusalLocked()
-	if refusal != nil && b.unread == 0 {
+	if refusal != nil && last {
 		refusal = io.EOF
 	}
 	if readers < 0 || refusal == nil {

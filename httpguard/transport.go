@@ -17,7 +17,6 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard/signature"
-	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/internal/httpwrite"
 	"github.com/fencepost/fencepost/internal/tokenctx"
 	"github.com/fencepost/fencepost/token"
@@ -78,6 +77,12 @@ var _ http.RoundTripper = Transport{}
 // connection could be made, or the context had ended before, nothing was sent, and the
 // error is not ErrUnknown.
 //
+// If the lease was lost before, the request is not sent. The other guards send the write
+// then, since they admit and write in one step; but a receiver of requests may not compare
+// tokens, for example in report-only mode. If the lease is lost or released later, an
+// unsafe request with tokens is not cut off, because its outcome would become unknown: it
+// may take 30 s more.
+//
 // If the caller has set the field itself, it is sent unchanged, provided that the context
 // carries no tokens or the same ones; otherwise RoundTrip returns [ErrTwoSources]. It is
 // removed from requests to hosts that are not in Hosts, because http.Client copies fields
@@ -99,7 +104,7 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, attempts, err := t.send(req, out, writes)
 	if err != nil {
 		if writes {
-			err = uncertain(out, err, attempts)
+			err = guard.WithCause(req.Context(), uncertain(out, err, attempts))
 		}
 		return nil, err
 	}
@@ -114,21 +119,23 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // send sends out with Base; out is req or its copy. It counts the attempts if writes.
 func (t Transport) send(req, out *http.Request, writes bool) (resp *http.Response, attempts int, err error) {
-	ctx := req.Context()
-	if failpoint.Listening(ctx) && failpoint.Key(ctx) == nil { // otherwise the caller reports it
-		failpoint.At(ctx, failpoint.Request, req)
-		defer failpoint.At(ctx, failpoint.Response, req)
-		out = out.WithContext(failpoint.WithKey(out.Context(), req))
-	}
+	out, ended := requestSteps(req, out)
+	defer ended()
 	if !writes {
 		resp, err = t.base().RoundTrip(out)
 		return resp, 0, err
 	}
-	resp, attempts, err = httpwrite.SendOnce(t.base(), out)
-	if err == nil && resp.StatusCode < 300 && failpoint.Key(ctx) == nil && failpoint.DropsReply(ctx, req) {
-		return nil, attempts, errors.Join(failpoint.ErrLost, resp.Body.Close())
+	if err := dropRequest(req); err != nil {
+		return nil, 1, err
 	}
-	return resp, attempts, err
+	resp, attempts, err = httpwrite.SendOnce(t.base(), out)
+	if err != nil {
+		return nil, attempts, err
+	}
+	if err := dropResponse(req, resp); err != nil {
+		return nil, attempts, err
+	}
+	return resp, attempts, nil
 }
 
 // CloseIdleConnections calls Base's method of the same name, if Base has one.
@@ -157,6 +164,9 @@ func (t Transport) prepare(req *http.Request) (*http.Request, error) {
 		return out, nil
 	}
 	text, err := t.text(req.Context())
+	if err == nil && !httpwrite.IsSafe(req.Method) {
+		stepTokensUsed(req.Context())
+	}
 	switch {
 	case err != nil:
 		return nil, err

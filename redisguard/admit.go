@@ -8,7 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/internal/writectx"
 	"github.com/fencepost/fencepost/token"
 )
@@ -53,9 +52,7 @@ func (g *Guard) runScript(ctx context.Context, s *redis.Script, key string, args
 	if err := writectx.CheckSend(ctx); err != nil {
 		return nil, notSent(err)
 	}
-	claim := new(failpoint.Step) // a unique key
-	failpoint.At(ctx, failpoint.Begin, claim)
-	defer failpoint.At(ctx, failpoint.Undone, claim)
+	defer claimSteps(ctx)()
 	return await(ctx, func(ctx context.Context) (any, error) {
 		return s.Run(ctx, g.Client, []string{key}, args...).Result()
 	}, func(cause error) error { return cause })

@@ -10,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -111,15 +110,4 @@ func code(err error) string {
 	}
 	word, _, _ := strings.Cut(answer.Error(), " ")
 	return word
-}
-
-// last returns the last step of a write with error err.
-func last(err error) failpoint.Step {
-	switch {
-	case err == nil:
-		return failpoint.Applied
-	case errors.Is(err, guard.ErrUnknown):
-		return failpoint.Unknown
-	}
-	return failpoint.Undone
 }

@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/internal/writectx"
 	"github.com/fencepost/fencepost/token"
 )
@@ -41,7 +39,7 @@ func (g *Guard) write(ctx context.Context, resource string) (*write, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &write{Guard: g, resource: resource, mark: key, reportOnly: g.DangerouslyReportOnly || failpoint.IsUnguarded(ctx)}
+	w := &write{Guard: g, resource: resource, mark: key, reportOnly: g.DangerouslyReportOnly || isTwin(ctx)}
 	if w.tok, err = token.FromContext(ctx, resource); err != nil {
 		w.tok = token.Token{}
 		err = guard.WithCause(ctx, g.Hooks.Outcome(ctx, err, g.DangerouslyReportOnly))
@@ -56,16 +54,17 @@ func (w *write) do(ctx context.Context) (any, error) {
 	if err := writectx.CheckSend(ctx); err != nil {
 		return nil, failed(w.verb, w.resource, notSent(err))
 	}
-	failpoint.At(ctx, failpoint.Begin, w)
+	w.begins(ctx)
 	w.gate.token = text(w.tok)
-	value, err := await(ctx, w.send, w.leave)
+	var value any
+	err := w.drops(ctx)
+	if err == nil {
+		value, err = await(ctx, w.send, w.leave)
+	}
 	if err == nil {
 		value, err = w.read(ctx, value)
 	}
-	if err == nil && failpoint.DropsReply(ctx, w) {
-		value, err = nil, unknown(w.verb, w.resource, failpoint.ErrLost)
-	}
-	failpoint.At(ctx, last(err), w)
+	value, err = w.ends(ctx, value, err)
 	return value, guard.WithCause(ctx, err)
 }
 
@@ -152,16 +151,19 @@ type answer struct {
 	panicked any
 }
 
-// await returns call's result. If ctx ends first, and the time of [writectx.Remaining]
-// passes, it returns leave's error for the cause. call goes on without its caller and
-// ends by the client's own timeouts.
+// await returns call's result. If the context of [writectx.New] ends first, it returns
+// leave's error for the cause. call goes on without its caller and ends by the client's
+// own timeouts.
 //
 // go-redis checks the context before it sends and between its attempts, but not while it
-// reads; there it only uses the deadline, and only with ContextTimeoutEnabled.
+// reads; there it only uses the deadline, and only with ContextTimeoutEnabled. So call's
+// context has no deadline, and ends when await returns.
 func await(ctx context.Context, call func(context.Context) (any, error), leave func(cause error) error) (any, error) {
 	if ctx.Done() == nil {
 		return call(ctx)
 	}
+	bounded, end := writectx.New(ctx)
+	defer end()
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	answers := make(chan answer, 1)
@@ -176,21 +178,13 @@ func await(ctx context.Context, call func(context.Context) (any, error), leave f
 	select {
 	case a := <-answers:
 		return a.result()
-	case <-ctx.Done():
-	}
-	left, cause := writectx.Remaining(ctx)
-	bound := time.NewTimer(left)
-	defer bound.Stop()
-	select {
-	case a := <-answers:
-		return a.result()
-	case <-bound.C:
+	case <-bounded.Done():
 	}
 	select { // both may be ready
 	case a := <-answers:
 		return a.result()
 	default:
-		return nil, leave(cause)
+		return nil, leave(context.Cause(bounded))
 	}
 }
 

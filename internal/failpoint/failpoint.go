@@ -42,6 +42,18 @@ const (
 	Response Step = "response"
 )
 
+// LastStep returns the last step of a write with error err. unknown is guard.ErrUnknown,
+// which this package does not import.
+func LastStep(err, unknown error) Step {
+	switch {
+	case err == nil:
+		return Applied
+	case errors.Is(err, unknown):
+		return Unknown
+	}
+	return Undone
+}
+
 // Listener receives the steps of one writer. Its methods are called on the goroutine of
 // the call, and concurrently if the writer uses several goroutines.
 type Listener interface {
@@ -71,6 +83,7 @@ type Listener interface {
 // transaction of Key.
 type Sent struct {
 	Driver string // as in "pgx"
+	Source any    // a comparable key for the database, or nil
 	Key    any
 	SQL    string
 }

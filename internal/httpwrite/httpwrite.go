@@ -20,6 +20,8 @@ import (
 	"net/http/httptrace"
 	"strings"
 	"sync/atomic"
+
+	"github.com/fencepost/fencepost/internal/writectx"
 )
 
 // IsSafe reports whether a request with this method does not write: GET, HEAD, OPTIONS
@@ -38,8 +40,11 @@ var ErrSent = errors.New("the request was sent, the connection failed, and it is
 // SendOnce sends req through base in one attempt. If net/http would repeat the failed
 // request over HTTP/2, the error is ErrSent; otherwise it is base's. attempts is how
 // often base wrote the header: a base other than net/http's may still repeat requests.
+//
+// req's context ends the request, except that the loss or release of the lease ends it
+// with a delay: see package writectx.
 func SendOnce(base http.RoundTripper, req *http.Request) (resp *http.Response, attempts int, err error) {
-	ctx, cancel := context.WithCancelCause(req.Context())
+	ctx, cancel := writectx.WithCancelCause(req.Context())
 	var sent atomic.Bool // by HTTP/2, at least in part
 	var headers atomic.Int32
 	out := req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{

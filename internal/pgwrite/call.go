@@ -1,10 +1,10 @@
 // Package pgwrite sends guarded writes to PostgreSQL over pgx: the admissions, the
-// statements and the COMMIT in one packet. If older writers hold the resource, it waits,
-// ends their sessions after IdleTimeout, and sends the packet again. It returns one
+// statements and the COMMIT in one request. If older writers hold the resource, it waits,
+// ends their sessions after IdleTimeout, and sends the request again. It returns one
 // outcome for each write. Packages sqlguard and rowguard are its public API.
 //
 //	call.go       what is admitted, where, and with which statement
-//	send.go       the packet, the retry loop, refusals and evictions
+//	send.go       the request, the retry loop, refusals and evictions
 //	commit.go     the end of a transaction, and what its error means
 //	tx.go         transactions that stay open after the admission
 //	session.go    the connection, and the check of its server
@@ -149,7 +149,7 @@ func (c *Config) idleLimit() (limit time.Duration, bounded bool) {
 	return ms * time.Millisecond, true
 }
 
-// transaction is which statements surround a packet.
+// transaction is which statements surround a request.
 type transaction uint8
 
 const (
@@ -157,7 +157,7 @@ const (
 	ownTx transaction = iota
 	// claimTx is BEGIN and COMMIT, and raises a mark durably.
 	claimTx
-	// openTx is BEGIN. The transaction continues after the packet.
+	// openTx is BEGIN. The transaction continues after the request.
 	openTx
 	// callersTx is neither: the caller begins and ends the transaction.
 	callersTx
@@ -208,10 +208,10 @@ func (c *Config) milliseconds(r raise) int32 {
 	return int32(limit / time.Millisecond)
 }
 
-// admission returns the statement of p that admits a token, and its arguments.
-func (c *Call) admission(p *packet, tok token.Token) (sql string, args []any) {
-	stmts, wait := statementsOf(c.Schema), c.milliseconds(p.tx.raise())
-	if p.minted != nil {
+// admission returns the statement of r that admits a token, and its arguments.
+func (c *Call) admission(r *request, tok token.Token) (sql string, args []any) {
+	stmts, wait := statementsOf(c.Schema), c.milliseconds(r.tx.raise())
+	if r.minted != nil {
 		return stmts.mint, []any{tok.Resource, tok.Holder, wait}
 	}
 	limit, bounded := c.idleLimit()
@@ -219,9 +219,9 @@ func (c *Call) admission(p *packet, tok token.Token) (sql string, args []any) {
 	switch {
 	case c.DangerouslyReportOnly:
 		return stmts.reportOnly, args
-	case p.tx == claimTx:
+	case r.tx == claimTx:
 		return stmts.admitDurable, args
-	case bounded && (p.tx == openTx || p.tx == callersTx && !p.unbounded):
+	case bounded && (r.tx == openTx || r.tx == callersTx && !r.unbounded):
 		return stmts.admitBounded, append(args, strconv.FormatInt(limit.Milliseconds(), 10)+"ms")
 	}
 	return stmts.admit, args
@@ -229,11 +229,11 @@ func (c *Call) admission(p *packet, tok token.Token) (sql string, args []any) {
 
 // readAdmission reads the reply to an admission. Its error is the server's or the
 // connection's.
-func (c *Call) readAdmission(ctx context.Context, p *packet, br pgx.BatchResults, tok token.Token) error {
+func (c *Call) readAdmission(ctx context.Context, r *request, br pgx.BatchResults, tok token.Token) error {
 	switch {
-	case p.minted != nil:
-		return br.QueryRow().Scan(p.minted)
-	case c.DangerouslyReportOnly && !p.uncompared:
+	case r.minted != nil:
+		return br.QueryRow().Scan(r.minted)
+	case c.DangerouslyReportOnly && !r.uncompared:
 		return c.readReport(ctx, br, tok)
 	}
 	_, err := br.Exec()

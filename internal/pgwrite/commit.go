@@ -137,7 +137,7 @@ func (s *Sent) awaitReady() error {
 	return nil
 }
 
-// ErrPanicked is the error of a packet during which a callback or hook panicked.
+// ErrPanicked is the error of a request during which a callback or hook panicked.
 var ErrPanicked = errors.New("sqlguard: a callback or hook panicked")
 
 // CommitFollows reports whether a COMMIT was sent after the body.

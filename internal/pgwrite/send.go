@@ -33,29 +33,29 @@ type Batch struct {
 	Unbounded bool
 }
 
-// packet is what a call sends at once:
+// request is what a call sends at once:
 //
 //	BEGIN · the admissions · the body · COMMIT
 //
-// A refused admission raises an error. Then the server skips the rest of the packet, so
+// A refused admission raises an error. Then the server skips the rest of the request, so
 // the body never runs.
-type packet struct {
+type request struct {
 	tx         transaction
 	body       []Statement
 	implicit   bool   // the body may run without BEGIN and COMMIT
 	unbounded  bool   // the caller's transaction gets no idle limit
-	uncompared bool   // in report-only mode another packet compares the tokens
+	uncompared bool   // in report-only mode another request compares the tokens
 	minted     *int64 // if not nil, the admission is a mint, and this is set to its number
 }
 
 // Write sends the batch in a transaction of its own, or in the caller's, and reads the
 // replies up to the body's. After a nil error, [Sent.Finish] must be called.
 func (c *Call) Write(ctx context.Context, b Batch) (*Sent, error) {
-	p := packet{tx: ownTx, body: b.Body, implicit: b.Implicit && c.Tx == (pgx.TxOptions{})}
+	r := request{tx: ownTx, body: b.Body, implicit: b.Implicit && c.Tx == (pgx.TxOptions{})}
 	if c.InTx() {
-		p = packet{tx: callersTx, body: b.Body, unbounded: b.Unbounded}
+		r = request{tx: callersTx, body: b.Body, unbounded: b.Unbounded}
 	}
-	return c.send(ctx, p)
+	return c.send(ctx, r)
 }
 
 // errNotDurable is returned by Claim inside a transaction of the caller's.
@@ -67,18 +67,18 @@ func (c *Call) Claim(ctx context.Context, body ...Statement) (*Sent, error) {
 	if c.InTx() {
 		return nil, errNotDurable
 	}
-	return c.send(ctx, packet{tx: claimTx, body: body})
+	return c.send(ctx, request{tx: claimTx, body: body})
 }
 
 // Mint numbers an acquisition, durably or in the caller's transaction, and returns the
 // number. tok has the highest number, so that every writer counts as older.
 func (c *Call) Mint(ctx context.Context, tok token.Token) (int64, error) {
 	c.Tokens = []token.Token{tok}
-	p := packet{tx: claimTx, minted: &tok.Number}
+	r := request{tx: claimTx, minted: &tok.Number}
 	if c.InTx() {
-		p.tx = callersTx
+		r.tx = callersTx
 	}
-	s, err := c.send(ctx, p)
+	s, err := c.send(ctx, r)
 	if err == nil {
 		err = s.Finish(nil)
 	}
@@ -89,21 +89,21 @@ func (c *Call) Mint(ctx context.Context, tok token.Token) (int64, error) {
 	return tok.Number, nil
 }
 
-// send sends p until its tokens are admitted. In the caller's transaction it sends p
+// send sends r until its tokens are admitted. In the caller's transaction it sends r
 // once: a failed attempt has aborted the transaction.
-func (c *Call) send(ctx context.Context, p packet) (*Sent, error) {
+func (c *Call) send(ctx context.Context, r request) (*Sent, error) {
 	limit, bounded := c.idleLimit()
 	var waited time.Duration
 	for claimed := false; ; {
 		if err := writectx.CheckSend(ctx); err != nil {
 			return nil, notSent(err)
 		}
-		s, held, err := c.attempt(ctx, &p)
+		s, held, err := c.attempt(ctx, &r)
 		if held == nil {
 			return s, err
 		}
 		switch {
-		case p.tx == callersTx, held.byWriters && !bounded:
+		case r.tx == callersTx, held.byWriters && !bounded:
 			return nil, guard.WithCause(ctx, held.outcome())
 		case held.byWriters:
 			waited += held.waited
@@ -128,7 +128,7 @@ func (c *Call) send(ctx context.Context, p packet) (*Sent, error) {
 type obstacle struct {
 	tok       token.Token
 	byWriters bool // older writers hold the resource; otherwise the token was not claimed
-	// waited is how long the whole packet took, since the server buffers its replies
+	// waited is how long the whole request took, since the server buffers its replies
 	// until the last one is ready.
 	waited time.Duration
 	err    error
@@ -143,13 +143,13 @@ func (o *obstacle) outcome() error {
 	return &OutcomeError{outcome, fmt.Errorf("sqlguard: admit %s: %w", o.tok, o.err)}
 }
 
-// Sent is a packet that was sent and whose replies are being read.
+// Sent is a request that was sent and whose replies are being read.
 type Sent struct {
 	// Results are the replies from the body's on.
 	Results pgx.BatchResults
 
 	call     *Call
-	packet   *packet
+	request  *request
 	caller   context.Context
 	batch    *pgx.Batch
 	admits   string // text of the admission
@@ -164,34 +164,34 @@ type Sent struct {
 	stop     context.CancelFunc
 }
 
-// attempt sends p once and reads the replies up to the body's. If it returns an obstacle
+// attempt sends r once and reads the replies up to the body's. If it returns an obstacle
 // or an error, the transaction is rolled back and the connection returned.
-func (c *Call) attempt(ctx context.Context, p *packet) (*Sent, *obstacle, error) {
-	commit := c.commitSQL(p.tx)
-	s := &Sent{call: c, packet: p, caller: ctx, batch: &pgx.Batch{}, commits: commit != ""}
+func (c *Call) attempt(ctx context.Context, r *request) (*Sent, *obstacle, error) {
+	commit := c.commitSQL(r.tx)
+	s := &Sent{call: c, request: r, caller: ctx, batch: &pgx.Batch{}, commits: commit != ""}
 	c.at(ctx, stepBegin)
 	ctx, s.stop = writectx.New(ctx)
-	if p.tx != callersTx || len(p.body) == 0 { // not a statement of the caller's own
+	if r.tx != callersTx || len(r.body) == 0 { // not a statement of the caller's own
 		ctx = c.reportedSteps(ctx)
 	}
 	var err error
 	if s.session, err = c.connect(ctx); err != nil {
 		return nil, nil, s.unsent(err)
 	}
-	s.implicit = p.implicit && s.supportsImplicit()
-	explicit := p.tx != callersTx && !s.implicit
+	s.implicit = r.implicit && s.supportsImplicit()
+	explicit := r.tx != callersTx && !s.implicit
 	switch {
-	case explicit && p.tx == claimTx:
+	case explicit && r.tx == claimTx:
 		s.batch.BeginTx(claimOptions)
 	case explicit:
 		s.batch.BeginTx(c.Tx)
 	}
 	for _, tok := range c.Tokens {
-		sql, args := c.admission(p, tok)
+		sql, args := c.admission(r, tok)
 		s.admits = sql
 		s.batch.Queue(sql, args...)
 	}
-	for _, q := range p.body {
+	for _, q := range r.body {
 		s.batch.Queue(q.SQL, q.Args...)
 	}
 	if s.commits && explicit {
@@ -210,7 +210,7 @@ func (c *Call) attempt(ctx context.Context, p *packet) (*Sent, *obstacle, error)
 	return s, held, err
 }
 
-// unsent closes a packet for which there was no connection, or whose server is not known
+// unsent closes a request for which there was no connection, or whose server is not known
 // to fence. It aborts the caller's transaction.
 func (s *Sent) unsent(err error) error {
 	Abort(s.caller, s.call.Config, s.call.db)
@@ -232,7 +232,7 @@ func (s *Sent) readAdmissions(begins bool) (*obstacle, error) {
 		s.begun = true
 	}
 	for _, tok := range s.call.Tokens {
-		if err := s.call.readAdmission(s.caller, s.packet, s.Results, tok); err != nil {
+		if err := s.call.readAdmission(s.caller, s.request, s.Results, tok); err != nil {
 			return s.notAdmitted(tok, err)
 		}
 		s.begun = true
@@ -240,7 +240,7 @@ func (s *Sent) readAdmissions(begins bool) (*obstacle, error) {
 	return nil, nil //nolint:nilnil // admitted
 }
 
-// notAdmitted closes a packet whose admission of tok failed with err.
+// notAdmitted closes a request whose admission of tok failed with err.
 func (s *Sent) notAdmitted(tok token.Token, err error) (*obstacle, error) {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || errors.As(err, new(pgx.ErrPreprocessingBatch)) {
@@ -253,17 +253,14 @@ func (s *Sent) notAdmitted(tok token.Token, err error) (*obstacle, error) {
 		waited := time.Since(s.sentAt)
 		s.Discard(err)
 		return &obstacle{tok: tok, byWriters: pg.Code == pgadmit.LockTimeout, waited: waited, err: err}, nil
-	case pgadmit.ReadOnly:
-		if s.commits && len(s.packet.body) > 0 && pg.Message == onStandby {
-			err = &OutcomeError{guard.ErrUnknown, s.wrap(err)}
-			s.Discard(err)
-			return nil, guard.WithCause(s.caller, err)
-		}
+	}
+	if s.commits && len(s.request.body) > 0 && mayBeStandby(pg) {
+		return nil, s.fail(&OutcomeError{guard.ErrUnknown, s.wrap(err)})
 	}
 	return nil, s.fail(s.wrap(err))
 }
 
-// Refuse closes a packet to which the server replied with err, a refusal of tok. If err
+// Refuse closes a request to which the server replied with err, a refusal of tok. If err
 // is not a refusal, it returns [Sent.Finish] of err.
 func (s *Sent) Refuse(tok token.Token, err error) error {
 	var pg *pgconn.PgError
@@ -278,12 +275,36 @@ func (s *Sent) Refuse(tok token.Token, err error) error {
 	return guard.WithCause(s.caller, s.call.Hooks.Outcome(s.caller, &OutcomeError{refusal, err}, false))
 }
 
-// onStandby is the error that admit raises on a standby. A server skips the rest of the
-// packet then, and a standby could not run it. A pooler that sends each statement of a
-// batch to a server of its choice does not skip it:
+// mayBeStandby reports whether a standby may have returned the error of an admission. A
+// server skips the rest of the request then, and a standby could not run it. A pooler that
+// sends each statement of a batch to a server of its choice does not skip it:
 //
-//  1. The admission is sent to the standby, which raises the error.
+//  1. The admission is sent to the standby, which returns the error.
 //  2. The next statement is sent to the primary, and committed there.
+//
+// A standby returns one of these errors:
+//
+//   - the one that admit raises on a standby
+//   - class 42 or 3F000, before it has replayed the migration or the GRANT
+//   - class 40, if the replay cancels the admission. The text depends on lc_messages, so
+//     the file of the server decides: no other error of this class is raised in the two.
+//
+// Two errors of a standby are not recognised: it ends the session (57P01), or a timeout
+// cancels the admission (57014). A primary returns the same while the admission waits for
+// older writers, and applies nothing.
+func mayBeStandby(pg *pgconn.PgError) bool {
+	switch pg.Code[:min(2, len(pg.Code))] {
+	case "25":
+		return pg.Code == pgadmit.ReadOnly && pg.Message == onStandby
+	case "3F", "42":
+		return true
+	case "40":
+		return pg.File == "postgres.c" || pg.File == "standby.c"
+	}
+	return false
+}
+
+// onStandby is the error that admit raises on a standby.
 const onStandby = "fencepost: this is a standby"
 
 // wrap adds to err that the admission failed and not the caller's statement, and what may
@@ -308,7 +329,7 @@ func (s *Sent) wrap(err error) error {
 // failed with ZF004 is sent again.
 func (c *Call) claimFirst(ctx context.Context) error {
 	first := *c // another transaction to a simulation
-	s, err := first.send(ctx, packet{tx: claimTx, uncompared: true})
+	s, err := first.send(ctx, request{tx: claimTx, uncompared: true})
 	if err == nil {
 		err = s.Finish(nil)
 	}

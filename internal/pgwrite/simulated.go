@@ -2,7 +2,6 @@ package pgwrite
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -85,7 +84,7 @@ func (c *Call) dropCommit(ctx context.Context, conn *pgx.Conn) error {
 // Wrote records, if there is a listener, whether tag shows that the body has written.
 // Marks do not count.
 func (s *Sent) Wrote(tag pgconn.CommandTag) {
-	s.wrote = failpoint.Listening(s.caller) && s.packet.tx != claimTx && sqltext.Wrote(tag.String())
+	s.wrote = failpoint.Listening(s.caller) && s.request.tx != claimTx && sqltext.Wrote(tag.String())
 }
 
 // WroteAll records that the body may have written, whatever its tags are.
@@ -108,12 +107,4 @@ func tracedAs(conn *pgx.Conn) any {
 }
 
 // lastStep returns the last step of a transaction whose error is err.
-func lastStep(err error) failpoint.Step {
-	switch {
-	case err == nil:
-		return failpoint.Applied
-	case errors.Is(err, guard.ErrUnknown):
-		return failpoint.Unknown
-	}
-	return failpoint.Undone
-}
+func lastStep(err error) failpoint.Step { return failpoint.LastStep(err, guard.ErrUnknown) }

@@ -47,7 +47,7 @@ func (c *Call) begin(ctx context.Context) (pgx.Tx, session, error) {
 		tx, err := c.nest(ctx, outer)
 		return tx, session{}, err
 	}
-	s, err := c.send(ctx, packet{tx: openTx})
+	s, err := c.send(ctx, request{tx: openTx})
 	if err != nil {
 		return nil, session{}, err
 	}
@@ -84,7 +84,7 @@ func (c *Call) Join(ctx context.Context) error {
 }
 
 func (c *Call) admit(ctx context.Context) error {
-	s, err := c.send(ctx, packet{tx: callersTx})
+	s, err := c.send(ctx, request{tx: callersTx})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,11 @@
 //	deadline ends  is not sent    ends at once          is not sent     gets Timeout
 //
 // A deadline ends a write that was sent even if the lease is over.
+//
+// Package httpguard's Transport differs in one cell: if the lease is lost, a request that
+// was not sent yet is not sent. The other guards admit the token and write in one step,
+// so a stale write is refused. A Transport cannot tell whether the receiver compares
+// tokens at all; it may be in report-only mode. If nothing was sent, nothing was applied.
 package writectx
 
 import (
@@ -65,9 +70,9 @@ func leaseOver(cause error) bool {
 	return errors.Is(cause, token.ErrLost) || errors.Is(cause, token.ErrReleased)
 }
 
-// Remaining returns how long a write that was sent may still take after ctx has ended,
+// remaining returns how long a write that was sent may still take after ctx has ended,
 // and the cause of its end then. It returns 0 unless only the lease is over.
-func Remaining(ctx context.Context) (time.Duration, error) {
+func remaining(ctx context.Context) (time.Duration, error) {
 	cause := context.Cause(ctx)
 	if !leaseOver(cause) {
 		return 0, cause
@@ -91,9 +96,22 @@ func New(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Done() == nil {
 		return ctx, func() {}
 	}
+	inner, cancel, stop := derive(ctx)
+	return inner, func() { stop(); cancel(nil) }
+}
+
+// WithCancelCause is New with a function that also ends the context at once, for a cause.
+func WithCancelCause(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	inner, cancel, stop := derive(ctx)
+	return inner, func(cause error) { stop(); cancel(cause) }
+}
+
+// derive returns no named results: its return would write to a variable that the callback
+// of AfterFunc reads.
+func derive(ctx context.Context) (context.Context, context.CancelCauseFunc, func() bool) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		left, cause := Remaining(ctx)
+		left, cause := remaining(ctx)
 		if left == 0 {
 			cancel(cause)
 			return
@@ -101,7 +119,7 @@ func New(ctx context.Context) (context.Context, context.CancelFunc) {
 		timer := time.AfterFunc(left, func() { cancel(cause) })
 		context.AfterFunc(inner, func() { timer.Stop() })
 	})
-	return writeContext{inner, ctx}, func() { stop(); cancel(nil) }
+	return writeContext{inner, ctx}, cancel, stop
 }
 
 // writeContext is the caller's context with another end. It returns the caller's deadline

@@ -1,0 +1,43 @@
+package redisguard
+
+import (
+	"context"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/failpoint"
+)
+
+// Only this file uses the simulation's switch.
+
+// isTwin reports whether ctx belongs to the unguarded twin of a simulation, whose writes
+// are made in report-only mode.
+func isTwin(ctx context.Context) bool { return failpoint.IsUnguarded(ctx) }
+
+// claimSteps reports the first step of a claim, and returns a function that reports its
+// last one. A claim writes nothing of the caller's.
+func claimSteps(ctx context.Context) (ended func()) {
+	claim := new(failpoint.Step) // a unique key
+	failpoint.At(ctx, failpoint.Begin, claim)
+	return func() { failpoint.At(ctx, failpoint.Undone, claim) }
+}
+
+func (w *write) begins(ctx context.Context) { failpoint.At(ctx, failpoint.Begin, w) }
+
+// drops returns the error of a lost reply if a simulation prevents the write from being
+// sent.
+func (w *write) drops(ctx context.Context) error {
+	if failpoint.DropsCommit(ctx, w) {
+		return unknown(w.verb, w.resource, failpoint.ErrLost)
+	}
+	return nil
+}
+
+// ends reports the last step of a write with this result. It returns the result, or an
+// error if a simulation drops the reply to a write that was applied.
+func (w *write) ends(ctx context.Context, value any, err error) (any, error) {
+	if err == nil && failpoint.DropsReply(ctx, w) {
+		value, err = nil, unknown(w.verb, w.resource, failpoint.ErrLost)
+	}
+	failpoint.At(ctx, failpoint.LastStep(err, guard.ErrUnknown), w)
+	return value, err
+}
