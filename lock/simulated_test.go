@@ -84,7 +84,8 @@ func TestAnOuterTokenThatIsUsedFirstStays(t *testing.T) {
 				require.Equal(t, tok, fromContext(t, ctx, account))
 			}
 			require.EqualValues(t, 1, w.acquire.calls.Load())
-			require.Empty(t, h.Notes)
+			used := failpoint.UsedFirst{Resource: account}
+			require.Equal(t, []any{used, used}, h.Notes, "in production a Hold would come first")
 		}))
 	})
 }

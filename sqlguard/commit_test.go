@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
@@ -184,8 +185,7 @@ func spareEnv(t *testing.T) *env {
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	e := &env{t: t, pool: pool, schema: "fencepost", guard: &sqlguard.Guard{DB: pool, IdleTimeout: patient}}
-	e.exec("CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL DEFAULT 0, writer text NOT NULL DEFAULT '')")
-	e.exec("INSERT INTO accounts (id, balance) VALUES (42, 100)")
+	pgtest.Accounts(t, pool, e.schema, 42)
 	return e
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/engine"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/sqlguard/rowguard"
@@ -37,8 +38,8 @@ func newLookAlike(t *testing.T, becomes string) *env {
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	e := &env{t: t, pool: pool, schema: "fencepost", guard: &sqlguard.Guard{DB: pool, IdleTimeout: patient}}
-	e.exec("CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL DEFAULT 0, writer text NOT NULL DEFAULT '', last_token bigint, last_holder text)")
-	e.exec("INSERT INTO accounts (id, balance) VALUES (42, 100), (43, 100)")
+	pgtest.Accounts(t, pool, e.schema, 42, 43)
+	e.exec("ALTER TABLE accounts ADD last_token bigint, ADD last_holder text")
 	conn, err := pgx.Connect(t.Context(), server.URL())
 	require.NoError(t, err)
 	defer conn.Close(t.Context())

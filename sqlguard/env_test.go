@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 )
@@ -41,9 +42,7 @@ func newEnv(t testing.TB) *env {
 	return e
 }
 
-func (e *env) tables() {
-	e.exec("CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL DEFAULT 0, writer text NOT NULL DEFAULT '')")
-}
+func (e *env) tables() { pgtest.Accounts(e.t, e.pool, e.schema) }
 
 // fill inserts the rows, also if the table is protected.
 func (e *env) fill() {
@@ -139,10 +138,23 @@ func (e *env) admitted(numbers ...int64) {
 // next step certainly meets them.
 func (e *env) awaitWaiting(n int) {
 	e.t.Helper()
-	e.await(fmt.Sprintf("%d wait for a lock", n), func() bool {
-		return query[int](e, `SELECT count(*) FROM pg_stat_activity
-			WHERE wait_event_type = 'Lock' AND query LIKE '%' || $1 || '%'`, e.schema) >= n
-	})
+	e.await(fmt.Sprintf("%d wait for a lock", n), func() bool { return e.waiting() >= n })
+}
+
+func (e *env) waiting() int {
+	e.t.Helper()
+	return query[int](e, `SELECT count(*) FROM pg_stat_activity
+		WHERE wait_event_type = 'Lock' AND query LIKE '%' || $1 || '%'`, e.schema)
+}
+
+// stillWaits requires that a call waits for a lock, and that it waits again, or still,
+// after a time in which short bounds would have ended a writer.
+func (e *env) stillWaits(call <-chan error) {
+	e.t.Helper()
+	e.awaitWaiting(1)
+	time.Sleep(3 * short)
+	e.await("the call waits, or has ended", func() bool { return len(call) > 0 || e.waiting() > 0 })
+	require.Empty(e.t, call, "the call must wait")
 }
 
 func (e *env) await(what string, is func() bool) {

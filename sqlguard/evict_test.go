@@ -220,16 +220,14 @@ func TestReaderWhoStopsIsEvicted(t *testing.T) {
 	require.Error(t, rows.Err())
 }
 
-// keepsWaiting checks that a call waits for a lock, and still waits after a time in which
-// short bounds would have ended a writer. It is the twin of a call that does not wait.
+// keepsWaiting requires that a call keeps waiting, and cancels it. It is the twin of a call
+// that does not wait.
 func (e *env) keepsWaiting(call func(ctx context.Context) error) {
 	e.t.Helper()
 	ctx, giveUp := context.WithCancel(e.bounded())
 	defer giveUp()
 	done := async(func() error { return call(ctx) })
-	e.awaitWaiting(1)
-	time.Sleep(2 * short)
-	require.Empty(e.t, done, "the twin must wait")
+	e.stillWaits(done)
 	giveUp()
 	require.ErrorIs(e.t, await(e.t, done), context.Canceled)
 }
@@ -348,7 +346,7 @@ func TestFirstTransactionOutlastsIdle(t *testing.T) {
 		require.NoError(t, e.guard.Join(e.ctx(34), tx, resource))
 		g := e.with(func(g *sqlguard.Guard) { g.IdleTimeout = short })
 		late := async(func() error { return g.Update(e.ctx(33), resource, e.write(e.bounded(), "zombie")) })
-		time.Sleep(3 * short)
+		e.stillWaits(late)
 		require.NoError(t, tx.Commit(e.bounded()))
 		require.ErrorIs(t, await(t, late), guard.ErrStale)
 	})

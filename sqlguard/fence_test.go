@@ -46,3 +46,48 @@ func TestAFence(t *testing.T) {
 		require.Len(t, first.Args, 5, "the first one's are not written into")
 	})
 }
+
+// A row does not show when its mark was created, so Explain cannot distinguish a mark that
+// the statement did not see from one that it did.
+func TestAMarkThatIsCreatedBetweenTheStatementAndExplain(t *testing.T) {
+	t.Parallel()
+	for name, number := range map[string]int64{"by a sibling with the same token": 33, "under an older token": 32} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newRows(t)
+			e.exec("UPDATE accounts SET last_token = 0, last_holder = ''")
+			ctx := e.ctx(33)
+			require.Zero(t, e.withdraw(ctx, 60))
+			require.Equal(t, []error{guard.ErrClaimFirst}, outcomes(e.accounts.Explain(ctx, 42)), "without a writer in between")
+
+			require.Zero(t, e.withdraw(ctx, 60))
+			e.claimed(number)
+			require.Equal(t, []error{guard.ErrRowNotFound}, outcomes(e.accounts.Explain(ctx, 42)), "the documented exception")
+			require.Equal(t, int64(1), e.withdraw(ctx, 60), "the second try")
+			require.Equal(t, int64(40), e.balance())
+
+			require.Zero(t, e.withdraw(ctx, 60))
+			require.Equal(t, []error{guard.ErrRowNotFound}, outcomes(e.accounts.Explain(ctx, 42)), "exact: the balance is too low")
+		})
+	}
+	t.Run("after a claim the first try writes", func(t *testing.T) {
+		t.Parallel()
+		e := newRows(t)
+		e.exec("UPDATE accounts SET last_token = 0, last_holder = ''")
+		e.claimed(33)
+		require.Equal(t, int64(1), e.withdraw(e.ctx(33), 60))
+		require.Equal(t, int64(40), e.balance())
+	})
+}
+
+// withdraw takes an amount from account 42 by a hand-written statement, and returns how
+// many rows that wrote.
+func (e rowsEnv) withdraw(ctx context.Context, amount int64) int64 {
+	e.t.Helper()
+	own, err := e.accounts.Fence(ctx, 42)
+	require.NoError(e.t, err)
+	f := own.Clauses("a", amount)
+	tag, err := e.pool.Exec(ctx, e.sql("UPDATE accounts AS a SET balance = a.balance - $1, "+f.Set+" WHERE "+f.Where+" AND a.balance >= $1"), f.Args...)
+	require.NoError(e.t, err)
+	return tag.RowsAffected()
+}

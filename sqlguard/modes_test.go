@@ -9,6 +9,7 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/guard/guardtest"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
@@ -203,7 +204,7 @@ func TestHostileNames(t *testing.T) {
 				_, err := e.pool.Exec(context.WithoutCancel(t.Context()), "DROP SCHEMA "+pgx.Identifier{e.schema}.Sanitize()+" CASCADE")
 				require.NoError(t, err)
 			})
-			e.exec("CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL DEFAULT 0, writer text NOT NULL DEFAULT '')")
+			pgtest.Accounts(t, e.pool, e.schema)
 			for _, mode := range quotingModes {
 				pool, _ := wired(t, 1, inMode(mode))
 				e.guard = &sqlguard.Guard{DB: pool, Schema: e.schema}

@@ -13,6 +13,7 @@ import (
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/sqlguard/rowguard"
 )
 
 // splitter is a primary with a standby, behind a pooler that treats an admission as a
@@ -33,6 +34,7 @@ func newSplitter(t *testing.T) *splitter {
 	t.Cleanup(pool.Close)
 	s.env = &env{t: t, pool: pool, schema: "fencepost", guard: &sqlguard.Guard{DB: pool, IdleTimeout: patient}}
 	s.exec("CREATE TABLE accounts (id bigint PRIMARY KEY, writer text NOT NULL DEFAULT '')")
+	s.exec("SELECT fencepost.add_mark_columns('accounts'::text::regclass)")
 	s.exec("INSERT INTO accounts (id) VALUES (42)")
 	s.standby = s.primary.Standby()
 	s.replay, err = pgx.Connect(t.Context(), s.standby.URL())
@@ -154,6 +156,8 @@ func TestAnAdmissionThatIsSentToAStandby(t *testing.T) {
 			require.Zero(t, written, name)
 		}
 	})
+	t.Run("that lags behind the migration leaves the outcome open too", s.lagging)
+	t.Run("whose replay cancels the admission leaves the outcome open too", s.cancelledByRecovery)
 	t.Run("none is accepted of eight writers under sixty claims", func(t *testing.T) { s.torture(t, 8, 60) })
 }
 
@@ -200,30 +204,125 @@ func (s *splitter) torture(t *testing.T, writers, claims int) {
 	t.Logf("%d applied, %d refused", applied, refused)
 }
 
+// openAt has the doors that send a write and a COMMIT behind an admission. A standby that
+// refuses the admission leaves their outcome open: a splitter may have sent the rest to
+// the primary.
+var openAt = map[string]bool{
+	"On.Exec": true, "On.Query": true, "On.QueryRow": true, "On.SendBatch": true, "On.CopyFrom": true, // begins with an Exec
+	"Table.Upsert": true, "Table.Update, protected": true, "Table.Delete, then Insert": true, "Table.Insert": true,
+}
+
+// everyDoor are the doors of the guard and of the table.
+func (s *splitter) everyDoor(g *sqlguard.Guard) map[string]func(ctx context.Context, writer string) error {
+	all, table := doors(s.env, g), s.table(g)
+	for name, door := range rowDoors(s.env, table) {
+		all["Table."+name] = door
+	}
+	all["Table.Insert"] = func(ctx context.Context, writer string) error {
+		return table.Insert(ctx, 42, rowguard.Set{"writer": writer})
+	}
+	return all
+}
+
+// requireOutcome requires the outcome of a door whose admission a standby has refused.
+func requireOutcome(t *testing.T, name string, err error, mode pgx.QueryExecMode) {
+	t.Helper()
+	if openAt[name] {
+		require.Equal(t, []error{guard.ErrUnknown}, outcomes(err), "%s in mode %s: a write and a COMMIT were behind the admission: %v", name, mode, err)
+		return
+	}
+	require.Empty(t, outcomes(err), "%s in mode %s: nothing was behind the admission: %v", name, mode, err)
+}
+
 func (s *splitter) refusedByTheStandby(t *testing.T) {
 	s.admitted(33)
 	s.primary.CaughtUp()
 	for _, mode := range modes {
 		pool := client(t, s.standby.URL(), mode, 1)
 		g := s.with(func(g *sqlguard.Guard) { g.DB = pool })
-		for name, door := range doors(s.env, g) {
+		for name, door := range s.everyDoor(g) {
 			for _, number := range []int64{32, 33, 34} {
 				err := door(s.ctx(number), "x")
 				require.Contains(t, []string{"25006", "0A000"}, outcomeCode(err), "%s in mode %s: %v", name, mode, err)
-				require.ErrorContains(t, err, "the admission was sent to a standby", name)
-				if name == "Update" || name == "Join" {
-					require.Empty(t, outcomes(err), "nothing was behind the admission: %s", name)
+				requireOutcome(t, name, err, mode)
+				switch name {
+				case "Table.Update", "Table.Fence", "Table.Fence, by name": // one statement without an admission
+				default:
+					require.ErrorContains(t, err, "the admission was sent to a standby", name)
 				}
 			}
 		}
-		_, err := g.Mint(s.bounded(), resource, "h")
+		_, err := g.On(resource).CopyFrom(s.ctx(33), pgx.Identifier{"fencepost", "accounts"}, []string{"id"}, pgx.CopyFromRows([][]any{{int64(44)}}))
 		require.ErrorContains(t, err, "the admission was sent to a standby")
+		require.Empty(t, outcomes(err), "COPY follows the reply to the admission")
+		_, err = g.Mint(s.bounded(), resource, "h")
+		require.ErrorContains(t, err, "the admission was sent to a standby")
+		require.Empty(t, outcomes(err), "a number that was not returned is not used")
 		var seen []error
 		g.DangerouslyReportOnly, g.Hooks.Reported = true, func(_ context.Context, err error) { seen = append(seen, err) }
 		_, err = g.On(resource).Exec(s.ctx(32), "SELECT 1 FROM fencepost.accounts")
 		require.NoError(t, err, "report-only mode goes on")
 		require.Len(t, seen, 1)
 		require.ErrorContains(t, seen[0], "was not compared with the mark: the admission was sent to a standby")
+		pool.Close()
+	}
+}
+
+// lagging lets writers reach a standby that has not replayed the migration yet. A server
+// without the migration returns the same error (3F000, 42883).
+func (s *splitter) lagging(t *testing.T) {
+	s.lags()
+	s.exec("CREATE FUNCTION fencepost.admit_later() RETURNS void LANGUAGE sql AS 'SELECT'")
+	s.exec("UPDATE accounts SET writer = ''")
+	b := &pgx.Batch{}
+	b.Queue("SELECT fencepost.admit_later()")
+	b.Queue("UPDATE fencepost.accounts SET writer = 'behind it' WHERE id = 42")
+	err := client(t, s.url, pgx.QueryExecModeExec, 1).SendBatch(s.ctx(33), b).Close()
+	require.Equal(t, "42883", outcomeCode(err))
+	require.Equal(t, "behind it", s.writer(), "why this error leaves the outcome open")
+
+	for _, mode := range modes {
+		pool := client(t, s.standby.URL(), mode, 1)
+		for name, door := range doors(s.env, s.with(func(g *sqlguard.Guard) { g.DB, g.Schema = pool, "later" })) {
+			err := door(s.ctx(33), "x")
+			require.Contains(t, []string{"3F000", "0A000"}, outcomeCode(err), "%s in mode %s: %v", name, mode, err)
+			if mode == pgx.QueryExecModeExec || mode == pgx.QueryExecModeSimpleProtocol {
+				requireOutcome(t, name, err, mode)
+				continue
+			}
+			require.Empty(t, outcomes(err), "%s in mode %s: the admission cannot be prepared, so nothing is sent", name, mode)
+		}
+		pool.Close()
+	}
+}
+
+// cancelledByRecovery lets the standby cancel an admission that its replay has to wait
+// for. The admission must be paused for that, so it does not check for a standby.
+func (s *splitter) cancelledByRecovery(t *testing.T) {
+	s.onStandby("SELECT pg_wal_replay_resume()")
+	s.admitted(35)
+	s.asking(false)
+	defer s.asking(true)
+	_, err := s.replay.Exec(t.Context(), "ALTER SYSTEM SET max_standby_streaming_delay = 0")
+	require.NoError(t, err)
+	s.onStandby("SELECT pg_reload_conf()")
+	s.primary.CaughtUp()
+	const lock = "(fencepost.lock_key('account/42'))::text"
+	for _, mode := range modes {
+		pool := client(t, s.standby.URL(), mode, 1)
+		all := doors(s.env, s.with(func(g *sqlguard.Guard) { g.DB = pool }))
+		for name, want := range map[string]error{"On.Exec": guard.ErrUnknown, "On.SendBatch": guard.ErrUnknown, "Update": guard.ErrRetryable} {
+			s.onStandby("SELECT pg_advisory_lock" + lock)
+			late := async(func() error { return all[name](s.ctx(35), "x") })
+			s.await("the admission waits", func() bool {
+				return s.onStandby("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") == "1"
+			})
+			s.exec("DO $$ BEGIN LOCK TABLE marks IN ACCESS EXCLUSIVE MODE; END $$")
+			err := await(t, late)
+			s.onStandby("SELECT pg_advisory_unlock" + lock)
+			require.Equal(t, "40001", outcomeCode(err), "%s in mode %s: %v", name, mode, err)
+			require.Equal(t, []error{want}, outcomes(err), "%s in mode %s: %v", name, mode, err)
+		}
 		pool.Close()
 	}
 }

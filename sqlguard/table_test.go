@@ -180,9 +180,7 @@ func TestAPausedTransactionOfATableIsEvicted(t *testing.T) {
 	require.NoError(t, e.write(t.Context(), "A")(twin))
 	ctx := e.bounded()
 	waits := async(func() error { return newer.Claim(ctx, tokenOf(35)) })
-	e.awaitWaiting(1)
-	time.Sleep(3 * short)
-	require.Empty(t, waits, "the twin must keep its successor waiting")
+	e.stillWaits(waits) // behind the twin
 	require.NoError(t, twin.Rollback(t.Context()))
 	require.NoError(t, await(t, waits))
 }

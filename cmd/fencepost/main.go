@@ -21,6 +21,7 @@
 //	2    there is no answer: wrong flags, a server that does not answer, a round that
 //	     failed, a confirmation that was not given
 //	130  interrupted (128 and the signal's number). The command has removed what it made
+//	141  the reader of a pipe has closed it. Nothing is printed about that
 //
 // The exit status of fencepost run is its program's, or one that docs/run.md lists.
 package main
@@ -30,6 +31,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"syscall"
@@ -48,15 +50,15 @@ import (
 )
 
 type commands struct {
-	NoColor     usage.NoColor    `help:"Print no colors. The variable NO_COLOR does the same."`
-	VersionFlag kong.VersionFlag `name:"version" help:"Print the version."`
+	NoColor     usage.NoColor     `help:"Print no colors. The variable NO_COLOR does the same."`
+	VersionFlag usage.VersionFlag `name:"version" help:"Print the version."`
 
 	Simulate   simulate.Cmd        `cmd:"" help:"Stop a lock holder past its lease, and show what its late write does."`
 	Migrate    migrate.Cmd         `cmd:"" help:"Put Fencepost's tables and functions into a database."`
 	Marks      marks.Cmd           `cmd:"" help:"List and show the marks of a database, prune them, lower one that is too high."`
 	Proxy      proxy.Cmd           `cmd:"" help:"Refuse stale requests to a service that cannot compare tokens itself."`
 	Doctor     doctor.Cmd          `cmd:"" help:"Find the settings of servers with which numbers can fall or locks can vanish."`
-	Run        run.Cmd             `cmd:"" help:"Run a program while holding a lock, as a cron job of three machines that runs on one."`
+	Run        run.Cmd             `cmd:"" help:"Run a program while holding a lock, for example a cron job that several machines have and one may run."`
 	HelpCmd    usage.HelpCmd       `cmd:"" name:"help" help:"Print the help of a command."`
 	Completion usage.CompletionCmd `cmd:"" help:"Print the script for a shell that completes commands and flags."`
 	Man        usage.ManCmd        `cmd:"" help:"Print the manual page."`
@@ -70,7 +72,8 @@ type commands struct {
 
 // Help is printed by fencepost --help below the usage line.
 func (commands) Help() string {
-	return `Each flag but --confirm can be set by an environment variable, which its description names. The flag takes precedence. ` +
+	return `Each flag can be set by an environment variable, which its description names, except --help, --version, --confirm, and ` +
+		`--postgres and --mysql of migrate print. The flag takes precedence. ` +
 		`Prefer the variable for a URL with a password: every user of the machine can read the flags of a process. ` +
 		`Durations are written as 90s, 1h30m, 30d or 2w.
 
@@ -85,8 +88,8 @@ Examples:
 }
 
 func main() {
-	// If the reader of a pipe closes it, a write then returns an error. SIGPIPE would end
-	// a command before it has removed what it made.
+	// If the reader of a pipe closes it, a write returns EPIPE, and the command still
+	// removes what it made. SIGPIPE would end it before that.
 	signal.Ignore(syscall.SIGPIPE)
 	redis.SetLogger(discard{})
 	os.Exit(dispatch(os.Args[1:], cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
@@ -103,7 +106,7 @@ func dispatch(args []string, std cli.Streams) int {
 		err = command.Run()
 	}
 	var wrong *kong.ParseError
-	if errors.As(err, &wrong) {
+	if errors.As(err, &wrong) && outputError(err) == nil {
 		err = usageError(wrong, std)
 	}
 	return status(err, std.Err)
@@ -115,13 +118,28 @@ func newParser(std cli.Streams) (*kong.Kong, error) {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 90}))...)
 }
 
-// status is [cli.Status], but a run has exit statuses of its own.
+// status is [cli.Status], but a run has exit statuses of its own. If the reader of a pipe
+// has closed it, status prints nothing, and returns the status of a process that SIGPIPE
+// ended.
 func status(err error, out io.Writer) int {
 	var ended *run.ExitError
-	if errors.As(err, &ended) {
+	switch {
+	case errors.As(err, &ended):
 		return ended.Print(out)
+	case errors.Is(outputError(err), syscall.EPIPE):
+		return 128 + int(syscall.SIGPIPE)
 	}
 	return cli.Status("fencepost", err, out)
+}
+
+// outputError returns the failed write to standard output that err contains, or nil. Kong
+// returns that of a --help as a [kong.ParseError].
+func outputError(err error) error {
+	var failed *fs.PathError
+	if errors.As(err, &failed) && failed.Op == "write" && failed.Path == os.Stdout.Name() {
+		return failed
+	}
+	return nil
 }
 
 // usageError returns wrong with the command whose --help has the right usage. If only the

@@ -125,7 +125,7 @@ func TestTooManyRequestsInFlight(t *testing.T) {
 	third := next(t, put(async, "3"))
 	require.Equal(t, 503, third.status)
 	require.Equal(t, "ProblemUnavailable", third.problem)
-	require.Equal(t, 200, ask(t, "GET", p.url+"/account/3", "").status, "what is not guarded takes no place")
+	require.Equal(t, 200, ask(t, "GET", p.url+"/account/3", "").status, "what is not guarded takes no slot")
 	p.ready() // although it is full
 	upstream.open <- struct{}{}
 	upstream.open <- struct{}{}

@@ -54,15 +54,13 @@ func TestRunWaitsForTheLock(t *testing.T) {
 	for name, lock := range runLocks(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			holder := startRun(t, lock, nil, "job", "sh", "-c", "echo one; sleep 1000")
-			holder.line(1)
-			waiter := startRun(t, lock, []string{"-v", "--wait", "1h"}, "job", "echo", "two")
+			holder := startRun(t, lock, nil, "job", "sh", "-c", "echo $$; exec sleep 1000")
+			waiter := startRun(t, lock, []string{"-v", "--wait", "1h"}, "job", "sh", "-c", "kill -0 "+holder.line(1)+" && echo one; echo two")
 			require.Eventually(t, func() bool { return strings.Contains(waiter.errs.String(), "waiting") }, eventually, time.Millisecond)
-			require.Never(t, func() bool { return waiter.out.String() != "" }, 100*time.Millisecond, 10*time.Millisecond)
 			holder.signal(syscall.SIGTERM)
 			require.Equal(t, 143, holder.status())
 			require.Zero(t, waiter.status(), waiter.errs.String())
-			require.Equal(t, "two\n", waiter.out.String())
+			require.Equal(t, "two\n", waiter.out.String(), "the holder's program has ended before the waiter's begins")
 		})
 	}
 }

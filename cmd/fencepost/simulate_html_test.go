@@ -22,8 +22,8 @@ func TestSimulateDrawsAPage(t *testing.T) {
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	for _, said := range []string{
-		"Unguarded: ", "Guarded: ", "Asking Redis once more", "Comparing with the mark",
-		"writes 120", "writes 150", "reads 100", "balance 150: B+20 is gone", "stopped", "still mine", "may write",
+		"Unguarded: ", "Guarded: ", "Checking the lease in Redis", "Comparing with the mark",
+		"writes 120", "writes 150", "reads 100", "balance 150: B+20 is gone", "stopped", "lease is valid", "may write",
 		"replaces B&#39;s, which was acknowledged. Lost: B+20.",
 		"In 1 round: 1 of 1 stale writes accepted, 0 refused, 1 update was lost.",
 		"In 1 round: 0 of 1 stale writes accepted, 1 refused, no update was lost.",
@@ -33,7 +33,7 @@ func TestSimulateDrawsAPage(t *testing.T) {
 	}
 	require.Equal(t, 3, strings.Count(string(text), `class="broken"`), "a red line in each that lost an update")
 	_, small, _ := strings.Cut(string(text), `<div class="small">`)
-	require.Equal(t, 2, strings.Count(small, "<figure>"), "the two that look once more are smaller")
+	require.Equal(t, 2, strings.Count(small, "<figure>"), "the two that check before the write are smaller")
 	require.Equal(t, 3, strings.Count(string(text), "<b>Broken: order.</b>"))
 }
 
@@ -64,6 +64,15 @@ func TestAPageThatCannotBeWrittenIsRefusedBeforeTheWork(t *testing.T) {
 			requireOnly(t, folder, "file")
 		})
 	}
+}
+
+// An empty flag is that of an unset shell variable. An empty environment variable is unset.
+func TestAnEmptyNameOfAPageIsRefused(t *testing.T) {
+	t.Parallel()
+	requireFailed(t, execute(t, "simulate", "--rounds", "1", "--html", ""), 2, "html: the name of the file is empty")
+	cmd, _ := command(t, "simulate", "--rounds", "1")
+	cmd.Env = append(cmd.Env, "FENCEPOST_SIMULATE_HTML=")
+	require.NoError(t, cmd.Run())
 }
 
 func TestAPageGoesToWhatIsNoFile(t *testing.T) {

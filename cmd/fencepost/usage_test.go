@@ -131,6 +131,43 @@ func TestExamplesOfHelp(t *testing.T) {
 	}
 }
 
+// passwordInFlag matches an argument of a command with a password in a URL or a DSN. A
+// variable in front of the command may have one.
+var passwordInFlag = regexp.MustCompile(`fencepost .*(?:://[^\s/@]*:[^\s/@]+@|[^\s:'"/]:[^\s@]+@(?:tcp|unix)?\()`)
+
+func TestNoExampleHasAPasswordInAFlag(t *testing.T) {
+	t.Parallel()
+	require.Regexp(t, passwordInFlag, `fencepost doctor --mysql 'app:secret@tcp(db:3306)/shop'`)
+	require.Regexp(t, passwordInFlag, `fencepost run --redis redis://:secret@locks:6379 job`)
+	require.NotRegexp(t, passwordInFlag, `FENCEPOST_MYSQL_DSN='app:secret@tcp(db:3306)/shop' fencepost doctor`)
+	require.NotRegexp(t, passwordInFlag, `fencepost doctor --postgres postgres://app@db/shop --mysql 'app@tcp(db:3306)/shop'`)
+
+	texts := map[string]string{"the manual page": execute(t, "man").out}
+	pages, err := filepath.Glob("../../docs/*.md")
+	require.NoError(t, err)
+	for _, page := range append(pages, "../../README.md") {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		texts[page] = string(text)
+	}
+	require.Greater(t, len(texts), 10)
+	for name, text := range texts {
+		require.Empty(t, passwordInFlag.FindAllString(text, -1), name)
+	}
+}
+
+func TestHelpShowsADefaultOnce(t *testing.T) {
+	t.Parallel()
+	_, leaves := model(t)
+	for _, leaf := range leaves {
+		for _, flag := range slices.Concat(leaf.AllFlags(true)...) {
+			if flag.Default != "" && strings.Contains(flag.String(), flag.Default) {
+				require.NotContains(t, flag.Help, "("+flag.Default+")", "%s --%s", leaf.FullPath(), flag.Name)
+			}
+		}
+	}
+}
+
 // onPath returns the environment in which this test binary is the command fencepost.
 func onPath(t *testing.T) []string {
 	t.Helper()
@@ -205,6 +242,7 @@ func TestManualPage(t *testing.T) {
 	require.Equal(t, 1, strings.Count(string(found), "\n"), string(found))
 	require.Contains(t, string(found), "missing date") // the same build has the same page
 	text := requireRendered(t, done.out)
+	require.Contains(t, text, "NAME fencepost - refuse writes from a lock holder that no longer holds the lock SYNOPSIS")
 	_, leaves := model(t)
 	for _, leaf := range leaves {
 		require.Contains(t, text, " "+leaf.FullPath()+" ")

@@ -22,10 +22,11 @@ func TestThereIsAlwaysALeaderAndNeverTwo(t *testing.T) {
 	terms := stand(t, issuer, 3, kept)
 	before := next(t, terms)
 	for _, end := range []error{nil, errors.New("broken"), nil} {
-		requireNone(t, terms)
+		requireHeld(t, issuer)
 		before.resign <- end
 		now := next(t, terms)
 		require.Greater(t, now.tok.Number, before.tok.Number, "the term")
+		require.EqualValues(t, 1, now.leaders)
 		before = now
 	}
 }

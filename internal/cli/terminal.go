@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"unicode"
 	"unicode/utf16"
@@ -123,10 +121,8 @@ func Columns(rows [][]string) []string {
 	return lines
 }
 
-// Print writes the result of a command. If the reader of a pipe has closed it, SIGPIPE ends
-// the process: the command has nothing left to undo.
+// Print writes the result of a command.
 func Print(out io.Writer, text string) error {
-	signal.Reset(syscall.SIGPIPE)
 	_, err := io.WriteString(out, text)
 	return err
 }

@@ -7,9 +7,11 @@
 //	Send(order)                   ───▶     Each(order), UntilClosed
 //	Next(ctx), Listen             ◀───     Report(event)
 //	Suspend, Resume               ◀──▶     Pause stops the child from the inside
-//	Stop, Stands, Continue                 is stopped from the outside
+//	Stop, Stands, Continue                 is stopped from the outside (WhileStopped)
 //	World.Stands, World.Drain              StopWorld stops Go, not the process
 //	CloseInput, Kill, End                  is gone
+//
+// [Round] is the experiment itself: A is paused, B acts, A resumes.
 //
 // # What it promises
 //

@@ -50,10 +50,7 @@ func Open[T any](ctx context.Context, c Command, setup any) (*Process[T], T, err
 	if err != nil {
 		return nil, first, err
 	}
-	if err = p.Send(setup); err == nil {
-		first, err = p.Next(ctx)
-	}
-	if err != nil {
+	if first, err = p.Ask(ctx, setup); err != nil {
 		p.Kill()
 		p.End(ctx)
 		return nil, first, err
@@ -136,6 +133,16 @@ func (p *Process[T]) Send(message any) error {
 		return p.gone()
 	}
 	return nil
+}
+
+// Ask sends message, and returns the next value that the child reports. Its errors are
+// those of Send and Next.
+func (p *Process[T]) Ask(ctx context.Context, message any) (T, error) {
+	if err := p.Send(message); err != nil {
+		var nothing T
+		return nothing, err
+	}
+	return p.Next(ctx)
 }
 
 // Next returns the next value that the child reports. If the child has ended, the error

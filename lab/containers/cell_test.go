@@ -21,7 +21,8 @@ import (
 )
 
 // cell is a container with the writer A in it. The test reaches A over a network that is
-// never disconnected.
+// never disconnected. Rounds with A are not a subprocess.Round: A is no child of the test,
+// Docker pauses it, and its order to write arrives while it is paused.
 type cell struct {
 	t         *testing.T
 	docker    *testcontainers.DockerClient

@@ -71,7 +71,7 @@ func maria(t *testing.T, dsn string, secure *tls.Config) *site {
 		return n
 	}
 	require.NoError(t, migrations.Set{Dialect: migrations.MySQL}.Up(t.Context(), clean))
-	exec("CREATE TABLE accounts (id INTEGER PRIMARY KEY, value BIGINT NOT NULL)")
+	exec("CREATE TABLE accounts (id INTEGER PRIMARY KEY, balance BIGINT NOT NULL)")
 	exec("INSERT INTO accounts VALUES (42, 0)")
 	r := newRelay(t, config.Addr)
 	config.Addr, config.TLS = r.addr(), secure
@@ -92,15 +92,15 @@ func maria(t *testing.T, dsn string, secure *tls.Config) *site {
 		},
 	}
 	g := &stdsql.Guard{DB: clean, Dialect: stdsql.MySQL}
-	for _, d := range stdDoors(t, db, &stdsql.Guard{DB: db, Dialect: stdsql.MySQL}, "UPDATE accounts SET value = value + 1 WHERE id = 42") {
+	for _, d := range stdDoors(t, db, &stdsql.Guard{DB: db, Dialect: stdsql.MySQL}, "UPDATE accounts SET balance = balance + 1 WHERE id = 42") {
 		d.tokens, d.behind = everyToken, 1 // the session's setting is restored
 		d.claim = func(ctx context.Context, tok token.Token) error {
 			second := tok
 			second.Resource = neighbour
 			return errors.Join(g.Admit(ctx, tok), g.Admit(ctx, second))
 		}
-		d.reset = func() { exec("UPDATE accounts SET value = 0") }
-		d.count = func(token.Token) int64 { return number("SELECT value FROM accounts WHERE id = 42") }
+		d.reset = func() { exec("UPDATE accounts SET balance = 0") }
+		d.count = func(token.Token) int64 { return number("SELECT balance FROM accounts WHERE id = 42") }
 		switch d.name {
 		case "Admit":
 			d.tokens, d.mark = []string{"new", "stale"}, true

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/sqlguard/rowguard"
@@ -181,12 +182,12 @@ func (p postgres) of(t *testing.T) postgres {
 }
 
 func (p postgres) make() {
-	p.exec(`CREATE TABLE accounts (id bigint PRIMARY KEY, value bigint NOT NULL DEFAULT 0);
-		SELECT {schema}.add_mark_columns('{schema}.accounts'::text::regclass);
+	pgtest.Accounts(p, p.clean, p.schema)
+	p.exec(`SELECT {schema}.add_mark_columns('{schema}.accounts'::text::regclass);
 		CREATE TABLE writes (id bigint);
 		CREATE FUNCTION {schema}.count_write() RETURNS trigger LANGUAGE plpgsql AS
 			'BEGIN INSERT INTO {schema}.writes VALUES (1); RETURN NULL; END';
-		CREATE TRIGGER count AFTER INSERT OR DELETE OR UPDATE OF value ON {schema}.accounts
+		CREATE TRIGGER count AFTER INSERT OR DELETE OR UPDATE OF balance ON {schema}.accounts
 			FOR EACH ROW EXECUTE FUNCTION {schema}.count_write();
 		CREATE TABLE raises (holder text);
 		CREATE FUNCTION {schema}.count_raise() RETURNS trigger LANGUAGE plpgsql AS
@@ -213,7 +214,7 @@ func (p postgres) gone(ports []int) bool {
 	return p.number("SELECT count(*) FROM pg_stat_activity WHERE client_port = ANY ($1)", ports) == 0
 }
 
-const add = "UPDATE {schema}.accounts SET value = value + 1 WHERE id = 42"
+const add = "UPDATE {schema}.accounts SET balance = balance + 1 WHERE id = 42"
 
 func (p postgres) door(name string, row bool, do func(context.Context) error) door {
 	d := door{name: name, do: do, tokens: everyToken}
@@ -301,7 +302,7 @@ func (p postgres) doors(g *sqlguard.Guard, pool *pgxpool.Pool) []door {
 		require.NoError(p, err)
 		return tok
 	}
-	set := rowguard.Set{"value": 7}
+	set := rowguard.Set{"balance": 7}
 	return []door{
 		p.door("Update", false, func(ctx context.Context) error { return g.Update(ctx, resource, update(ctx)) }),
 		p.door("UpdateAll", false, func(ctx context.Context) error {

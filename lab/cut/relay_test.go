@@ -95,13 +95,13 @@ func (r *relay) accept() {
 		r.links[l] = struct{}{}
 		r.mu.Unlock()
 		for _, way := range []int{up, down} {
-			r.running.Go(func() { l.pump(way) })
+			r.running.Go(func() { l.forward(way) })
 		}
 	}
 }
 
-// pump passes one direction on until it ends.
-func (l *link) pump(way int) {
+// forward forwards one direction until it ends.
+func (l *link) forward(way int) {
 	buffer := make([]byte, 1<<16)
 	for {
 		n, err := l.ends[way].Read(buffer)

@@ -16,7 +16,7 @@ type process struct {
 	at           int // the server that it uses as the lock
 	rounds       int // rounds left in which it works
 	stopped      bool
-	inbox        []action      // messages that arrived while it was stopped
+	pending      []action      // messages that arrived while it was stopped
 	clockLag     time.Duration // how far its clock is behind
 }
 
@@ -35,7 +35,7 @@ func (p *process) does(life int, it action) {
 	switch {
 	case p.life != life:
 	case p.stopped:
-		p.inbox = append(p.inbox, it)
+		p.pending = append(p.pending, it)
 	default:
 		it.do()
 	}
@@ -75,8 +75,8 @@ func (p *process) stop(d time.Duration, suspended bool) {
 		if suspended {
 			p.clockLag += d
 		}
-		waiting := p.inbox
-		p.inbox = nil
+		waiting := p.pending
+		p.pending = nil
 		for _, it := range waiting {
 			p.does(life, it)
 		}
@@ -100,7 +100,7 @@ func (p *process) crash(away time.Duration) {
 	p.life++
 	p.w.endOps(p.name)
 	p.w.lock.removeWaiters(p)
-	p.stopped, p.inbox = false, nil
+	p.stopped, p.pending = false, nil
 	p.after(away, p.round)
 }
 

@@ -117,7 +117,8 @@ const (
 )
 
 // pause stops the processes, one after the other, for up to three times the TTL, until
-// ctx ends. They are stopped at any instruction.
+// ctx ends. They are stopped at any instruction. This is no subprocess.Round: all holders
+// of the other processes go on, and whose write comes next is left to chance.
 func (r *run) pause(ctx context.Context) {
 	if !subprocess.CanStop {
 		return
@@ -127,12 +128,9 @@ func (r *run) pause(ctx context.Context) {
 		wait(ctx, time.Duration(random.Int64N(int64(2*pauseEvery))))
 		p := r.live[random.IntN(len(r.live))]
 		length := time.Duration(random.Int64N(int64(longest)))
-		if p.Stop() != nil {
+		if subprocess.WhileStopped(context.WithoutCancel(ctx), func() { wait(ctx, length) }, p) != nil {
 			return // the process has ended, and its error is reported elsewhere
 		}
-		_ = p.Stands(context.WithoutCancel(ctx))
-		wait(ctx, length)
-		_ = p.Continue()
 		r.pauses++
 	}
 }

@@ -207,27 +207,21 @@ func (c *crew) some(random *randv2.Rand) time.Duration {
 	return time.Duration(random.Int64N(int64(2 * c.Every)))
 }
 
-// pause stops a random, non-empty part of the crew for some time.
+// pause stops a random, non-empty part of the crew for some time. It is no
+// subprocess.Round, as duel is: the original's pauses have no successor to wait for.
 func (c *crew) pause(ctx context.Context, random *randv2.Rand, r *report) error {
-	chosen := random.Perm(len(c.members))[:1+random.IntN(len(c.members))]
-	length := c.some(random)
-	for _, i := range chosen {
-		if err := c.members[i].Stop(); err != nil {
-			return err
-		}
+	var chosen []*subprocess.Process[event]
+	for _, i := range random.Perm(len(c.members))[:1+random.IntN(len(c.members))] {
+		chosen = append(chosen, c.members[i].Process)
 	}
-	for _, i := range chosen {
-		if err := c.members[i].Stands(context.WithoutCancel(ctx)); err != nil {
-			return err
-		}
-	}
-	began := time.Now()
-	_ = sleep(ctx, length) // cut short at the end of the run
-	took := time.Since(began)
-	for _, i := range chosen {
-		if err := c.members[i].Continue(); err != nil {
-			return err
-		}
+	length, took := c.some(random), time.Duration(0)
+	err := subprocess.WhileStopped(context.WithoutCancel(ctx), func() {
+		began := time.Now()
+		_ = sleep(ctx, length) // cut short at the end of the run
+		took = time.Since(began)
+	}, chosen...)
+	if err != nil {
+		return err
 	}
 	r.Pauses++
 	r.Paused += took

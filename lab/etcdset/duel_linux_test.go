@@ -2,13 +2,13 @@ package etcdset_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost/fencepost/internal/subprocess"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 )
 
@@ -58,25 +58,36 @@ func TestForcedPauses(t *testing.T) {
 // expired, duel starts another process. If that one does not stop, it finishes before the
 // first is continued; otherwise it is continued when the first has finished.
 func (c *crew) duel(t *testing.T, one, other step) error {
-	ctx := t.Context()
-	first, err := c.enter(ctx, func(s *setup) {
-		s.Stand, s.Idle = one, time.Second // otherwise an open transaction would block its successor for longer
-	})
-	if err == nil {
-		err = first.Stands(ctx)
+	var first, second *member
+	err := subprocess.Round{
+		Pause: func(ctx context.Context) (err error) {
+			// The idle timeout: an open transaction would block its successor for longer.
+			first, err = c.add(ctx, one, time.Second)
+			return err
+		},
+		Act: func(ctx context.Context) (err error) {
+			endLeases(ctx, t, c.Prefix)
+			second, err = c.add(ctx, other, c.Idle)
+			return err
+		},
+		Resume: func(ctx context.Context) error { return first.resume(ctx) },
+	}.Run(t.Context(), hang)
+	if err == nil && other != "" {
+		err = second.resume(t.Context())
 	}
-	if err != nil {
-		return err
+	return err
+}
+
+// add lets a new process do an addition, and returns when it has ended or stopped itself.
+func (c *crew) add(ctx context.Context, stand step, idle time.Duration) (*member, error) {
+	m, err := c.enter(ctx, func(s *setup) { s.Stand, s.Idle = stand, idle })
+	switch {
+	case err != nil:
+		return nil, err
+	case stand == "":
+		return m, m.finish(ctx)
 	}
-	endLeases(ctx, t, c.Prefix)
-	second, err := c.enter(ctx, func(s *setup) { s.Stand = other })
-	if err != nil {
-		return err
-	}
-	if other == "" {
-		return errors.Join(second.finish(ctx), first.resume(ctx))
-	}
-	return errors.Join(second.Stands(ctx), first.resume(ctx), second.resume(ctx))
+	return m, m.Stands(ctx)
 }
 
 // endLeases ends all leases of an issuer as their TTL does. The counters stay.

@@ -96,7 +96,7 @@ func TestEachEventOfTheModelIsReached(t *testing.T) {
 func TestEachVariantIsSearched(t *testing.T) {
 	t.Parallel()
 	searched := map[string]bool{}
-	for _, flag := range define("NEVER BREAKS FAULTS NO_HEALING") {
+	for _, flag := range define("NEVER BREAKS FAULTS NO_RECOVERY") {
 		searched[flag] = true
 	}
 	for _, s := range sound {

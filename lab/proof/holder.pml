@@ -93,7 +93,7 @@ end:
 #else
 	:: atomic {
 		REFUSED(p) -> refused(p); leave(p);
-#ifndef HEALING_RUNS_AGAIN
+#ifndef RECOVERY_RUNS_AGAIN
 		did = 0
 #endif
 	   }

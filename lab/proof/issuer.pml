@@ -83,7 +83,7 @@ inline renew(p) {
 #define FORGOT(told) (forgets < FORGETS || told <= floor)
 inline raise(p, told) {
 	if
-#if defined(NO_HEALING) || defined(MINT)
+#if defined(NO_RECOVERY) || defined(MINT)
 	:: true
 #elif defined(RAISE_LOWERS)
 	:: true -> counter = told

@@ -26,7 +26,7 @@ func TestEveryPromiseHoldsInEveryState(t *testing.T) {
 
 // A holder that keeps trying recovers an issuer that forgot. This assumes weak fairness:
 // a process that can always continue does so at some time.
-func TestHealingGivesProgress(t *testing.T) {
+func TestRecoveryGivesProgress(t *testing.T) {
 	t.Parallel()
 	settings := define("GRANTS=12", "FORGETS=1", "FAULTS=2")
 	if os.Getenv("FENCEPOST_PROOF") != "" {
@@ -37,7 +37,7 @@ func TestHealingGivesProgress(t *testing.T) {
 	require.Contains(t, r.text, "acceptance   cycles \t+ (fairness enabled)")
 	t.Logf("%v: %s states, to depth %s", settings, r.states, r.depth)
 
-	twin := search(t, define("GRANTS=12", "FORGETS=1", "FAULTS=0", "NO_HEALING"), cycles, "-a", "-f", "-w19")
+	twin := search(t, define("GRANTS=12", "FORGETS=1", "FAULTS=0", "NO_RECOVERY"), cycles, "-a", "-f", "-w19")
 	require.Equal(t, "acceptance cycle", twin.broken, twin.text)
 	logTrail(t, twin, "without recovery no holder is served")
 }
@@ -127,7 +127,7 @@ var broken = []struct{ variant, promise, settings string }{
 	{"RAISE_LOWERS", "numbers_rise", ""},
 	{"RAISE_TWO_STEPS", "numbers_rise", "GRANTS=5 FORGETS=1 JUMPS=1"},
 	{"RAISE_UNCLASSIFIED", "raised_what_forgot", ""},
-	{"HEALING_RUNS_AGAIN", "applied_once", "GRANTS=3 WRITES=2"},
+	{"RECOVERY_RUNS_AGAIN", "applied_once", "GRANTS=3 WRITES=2"},
 	{"HOLDER_OF_THE_PROCESS", "no_update_lost", ""},
 	{"READ_AGAIN", "no_update_lost", ""},
 	{"APPLIED_TWICE", "applied_once", "COPIES=1"},

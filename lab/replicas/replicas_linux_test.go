@@ -12,7 +12,6 @@ package replicas_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"testing"
@@ -119,8 +118,6 @@ func requireCorrupted(t *testing.T, f figures) {
 // stepTimeout bounds one step of a round.
 const stepTimeout = 5 * time.Minute
 
-var errStepTimeout = errors.New("nothing happened for five minutes")
-
 type peer = *subprocess.Process[event]
 
 // stage is two replicas and two callers, for any number of rounds.
@@ -141,9 +138,13 @@ func newStage(t *testing.T) *stage {
 	s.ledger = ledgerOf(s.Schema)
 	_, err := s.pool.Exec(t.Context(), s.creates)
 	require.NoError(t, err)
+	ctx, cancel := subprocess.Within(t.Context(), stepTimeout)
+	defer cancel()
 	for n := range s.replicas {
 		s.replicas[n] = s.start(t, "replica", strconv.Itoa(n+1))
-		s.Replicas = append(s.Replicas, s.next(t, s.replicas[n]).Address)
+		serves, err := s.replicas[n].Next(ctx)
+		require.NoError(t, err)
+		s.Replicas = append(s.Replicas, serves.Address)
 	}
 	s.a, s.b = s.start(t, "caller", "A"), s.start(t, "caller", "B")
 	return s
@@ -167,15 +168,6 @@ func (s *stage) start(t *testing.T, role, name string) peer {
 	of.Name = name
 	require.NoError(t, p.Send(of))
 	return p
-}
-
-func (s *stage) next(t *testing.T, p peer) event {
-	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), stepTimeout, errStepTimeout)
-	defer cancel()
-	e, err := p.Next(ctx)
-	require.NoError(t, err)
-	return e
 }
 
 // open makes n accounts, one for each round, and returns the first.
@@ -211,36 +203,43 @@ func (s *stage) round(t *testing.T, way string, about story, n int) (ops []histo
 	}
 	ofB := order{Account: account, Way: way, Writes: 1, Before: s.Replicas[there]}
 
-	require.NoError(t, s.a.Send(ofA))
 	pausedProcess := s.a
 	if about.stand == admitted {
 		pausedProcess = s.replicas[here]
 	}
-	s.stands(t, pausedProcess)
-	if about.stand == halfway {
-		require.True(t, s.next(t, s.replicas[here]).Halfway)
-	}
-	began := s.now()
-	require.NoError(t, s.b.Send(ofB))
-	b := s.next(t, s.b).Ops
-	require.NoError(t, pausedProcess.Continue())
-	a := s.next(t, s.a).Ops
+	var a, b, half event
+	var began time.Duration
+	require.NoError(t, subprocess.Round{
+		Pause: func(ctx context.Context) (err error) {
+			if err = s.a.Send(ofA); err == nil {
+				err = pausedProcess.Stands(ctx)
+			}
+			if err == nil && about.stand == halfway {
+				half, err = s.replicas[here].Next(ctx)
+			}
+			return err
+		},
+		Act: func(ctx context.Context) (err error) {
+			began = s.now()
+			b, err = s.b.Ask(ctx, ofB)
+			return err
+		},
+		Resume: func(ctx context.Context) (err error) {
+			if err = pausedProcess.Continue(); err == nil {
+				a, err = s.a.Next(ctx)
+			}
+			return err
+		},
+	}.Run(t.Context(), stepTimeout))
 
-	requireAccepted(t, b)
-	for _, op := range a {
+	require.Equal(t, about.stand == halfway, half.Halfway)
+	requireAccepted(t, b.Ops)
+	for _, op := range a.Ops {
 		if op.Kind == history.Write && op.Ended > began {
 			late = op.Outcome
 		}
 	}
-	return append(a, b...), late, s.look(t.Context(), t, s.pool, account)
-}
-
-// stands waits until p is stopped.
-func (s *stage) stands(t *testing.T, p peer) {
-	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), stepTimeout, errStepTimeout)
-	defer cancel()
-	require.NoError(t, p.Stands(ctx))
+	return append(a.Ops, b.Ops...), late, s.look(t.Context(), t, s.pool, account)
 }
 
 // requireAccepted requires that B's unit succeeded while A was stopped.

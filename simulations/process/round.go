@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/internal/history"
+	"github.com/fencepost/fencepost/internal/subprocess"
 	"github.com/fencepost/fencepost/simulations"
 )
 
@@ -63,9 +64,9 @@ func (s *stage) end(ctx context.Context) {
 	}
 }
 
-func (s *stage) patient(ctx context.Context) (context.Context, context.CancelFunc) {
-	bound := stepTimeout + s.subject.MaxBlocking + 3*s.subject.TTL + 10*s.normal
-	return context.WithTimeoutCause(ctx, bound, fmt.Errorf("process: nothing happened within %s", bound))
+// limit bounds one step of a round.
+func (s *stage) limit() time.Duration {
+	return stepTimeout + s.subject.MaxBlocking + 3*s.subject.TTL + 10*s.normal
 }
 
 // rehearse starts the writers and lets each do a unit undisturbed, A twice: its first
@@ -92,14 +93,14 @@ func (s *stage) rehearse(ctx context.Context) (err error) {
 }
 
 func (s *stage) start(ctx context.Context, name string) (*peer, error) {
-	ctx, cancel := s.patient(ctx)
+	ctx, cancel := subprocess.Within(ctx, s.limit())
 	defer cancel()
 	return start(ctx, setup{Name: name, Subject: s.Subject, Conf: s.Conf, Twin: s.twin})
 }
 
 // ask lets p do an undisturbed unit.
 func (s *stage) ask(ctx context.Context, p *peer) (event, error) {
-	ctx, cancel := s.patient(ctx)
+	ctx, cancel := subprocess.Within(ctx, s.limit())
 	defer cancel()
 	if err := p.Send(order{}); err != nil {
 		return event{}, err
@@ -161,24 +162,27 @@ func times(step string, steps []string) (n int) {
 
 // perform returns the answers of A and B.
 func (s *stage) perform(ctx context.Context, o order, moment time.Duration) (a, b event, err error) {
-	ctx, cancel := s.patient(ctx)
-	defer cancel()
-	stands, err := s.a.suspend(ctx, o, moment)
-	if err != nil {
-		return a, b, err
-	}
-	fault := s.fault()
-	if b, err = s.succeed(ctx); err != nil {
-		return a, b, err
-	}
-	fault.End(history.Accepted, nil)
-	if a, err = s.wake(ctx, o, stands); err != nil {
-		return a, b, err
-	}
-	if b.Kind == "" { // it had to wait for A
-		s.count.Blocked++
-		b, err = s.b.await(ctx, answered)
-	}
+	stands := false
+	err = subprocess.Round{
+		Pause: func(ctx context.Context) (err error) {
+			stands, err = s.a.suspend(ctx, o, moment)
+			return err
+		},
+		Act: func(ctx context.Context) (err error) {
+			fault := s.fault()
+			b, err = s.succeed(ctx)
+			fault.End(history.Accepted, nil)
+			return err
+		},
+		Resume: func(ctx context.Context) (err error) {
+			a, err = s.wake(ctx, o, stands)
+			if err == nil && b.Kind == "" { // it had to wait for A
+				s.count.Blocked++
+				b, err = s.b.await(ctx, answered)
+			}
+			return err
+		},
+	}.Run(ctx, s.limit())
 	if err == nil && b.Outcome != history.Accepted {
 		err = fmt.Errorf("process: B, undisturbed: %s: %s", b.Outcome, b.Text)
 	}

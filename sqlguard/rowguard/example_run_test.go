@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/sqlguard"
@@ -33,11 +34,12 @@ func withExamples(t *testing.T, number int64) examples {
 	require.NoError(t, migrations.Set{}.Up(t.Context(), db))
 	require.NoError(t, db.Close())
 	e := examples{t}
-	e.exec("CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL DEFAULT 100, state text NOT NULL DEFAULT 'ready', writer text)")
+	pgtest.Accounts(t, pool, "public", 42, 43)
+	e.exec("ALTER TABLE accounts ADD state text NOT NULL DEFAULT 'ready'")
 	e.exec("CREATE TABLE jobs (id bigint PRIMARY KEY, state text NOT NULL DEFAULT 'ready', until timestamptz)")
 	e.exec("SELECT fencepost.add_mark_columns('accounts'), fencepost.add_mark_columns('jobs')")
 	e.exec("CREATE TABLE bills (id bigint, account bigint, amount bigint); CREATE TABLE ledger (account bigint, amount bigint)")
-	e.exec("INSERT INTO accounts VALUES (42), (43); INSERT INTO bills VALUES (7, 42, 30), (8, 43, 99); INSERT INTO jobs VALUES (17), (18)")
+	e.exec("INSERT INTO bills VALUES (7, 42, 30), (8, 43, 99); INSERT INTO jobs VALUES (17), (18)")
 	e.exec("UPDATE accounts SET last_token = 1, last_holder = 'h1'")
 	accounts = &rowguard.Table{Guard: &sqlguard.Guard{DB: pool}, Name: pgx.Identifier{"accounts"}, Prefix: "account/"}
 	ctx, issuer = token.NewContext(t.Context(), tokenOf(number)), &memtoken.Issuer{}

@@ -179,9 +179,11 @@ func placeholdersFrom(first int) placeholders {
 //   - another error if the table writes the key differently, or if the query failed.
 //     Nothing was applied in these cases either.
 //
-// There is one exception. If the row had no mark, and another writer with the same token
-// created one between the statement and Explain, the error is [guard.ErrRowNotFound]. A
-// call of [Table.Claim] before the statement prevents that.
+// There is one exception. If the row had no mark, and another writer with this token or
+// an older one created it between the statement and Explain, the error is
+// [guard.ErrRowNotFound] too, because a row does not show when its mark was created. Call
+// [Table.Claim] before the first statement. Without it, run the statement a second time
+// after the error: the row has a mark then, and a second [guard.ErrRowNotFound] is exact.
 //
 // Explain reads in one round trip and locks nothing. If the statement was part of a
 // transaction, Guard.DB should be that transaction.
@@ -204,7 +206,7 @@ type explanation struct {
 // ownConditions means that the statement was hand-written, with conditions of its own.
 // marked means that the row must have a mark of its own.
 func (w *rowOp) explain(ctx context.Context, ownConditions, marked bool) error {
-	e, err := w.ask(ctx)
+	e, err := w.queryExplanation(ctx)
 	if err != nil {
 		return guard.WithCause(ctx, fmt.Errorf("rowguard: no row of %s was written, and the query for the reason failed: %w", w.resource(), err))
 	}
@@ -243,9 +245,9 @@ func (e explanation) admitted(ownConditions bool) error {
 	return guard.ErrRetryable
 }
 
-// ask queries the state of the row and its marks after the write. The write cannot return
-// that state itself: its statement sees the state at its own start.
-func (w *rowOp) ask(ctx context.Context) (e explanation, err error) {
+// queryExplanation queries the state of the row and its marks after the write. The write
+// cannot return that state itself: its statement sees the state at its own start.
+func (w *rowOp) queryExplanation(ctx context.Context) (e explanation, err error) {
 	sql, err := w.table.sql(verbExplain, nil, markedRule)
 	if err != nil {
 		return e, err

@@ -139,9 +139,16 @@ func TestSessionsBehindAPoolerReceiveNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, int(conn.Conn().PgConn().PID()), pgtest.Query[int](t, conn, "SELECT pg_backend_pid()"), "how an Issuer detects it")
 	require.Equal(t, 1, pgtest.Query[int](t, other, "SELECT count(*) FROM pg_listening_channels()"), "the session is another client's by now")
-	pgtest.Exec(t, direct, "NOTIFY naive")
-	pgtest.Exec(t, other, "SELECT") // receives the notification instead
-	brief, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	client, err := other.Acquire(t.Context())
+	require.NoError(t, err)
+	defer client.Release()
+	require.NoError(t, pgx.BeginFunc(t.Context(), client, func(pgx.Tx) error { // has the session until it commits
+		pgtest.Exec(t, direct, "NOTIFY naive")
+		return nil
+	}))
+	_, err = client.Conn().WaitForNotification(t.Context())
+	require.NoError(t, err, "the session's client receives the notification instead")
+	brief, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	_, err = conn.Conn().WaitForNotification(brief)
 	require.Error(t, err)
@@ -188,8 +195,14 @@ func TestConnectionEndsAfterTheIdleTimeout(t *testing.T) {
 		tok := pgtest.Acquire(t, iss, "a")
 		waiting := wait(t.Context(), iss, "b", long)
 		awaitQueue(t, pool, schema, 1, notified)
-		time.Sleep(100 * time.Millisecond)
-		require.Len(t, listeners(t, pool, schema), 1, "the connection stays while there is a waiter")
+		sessions := listeners(t, pool, schema)
+		require.Len(t, sessions, 1)
+		for range 2 { // it pings the server after each idle timeout that it outlives
+			const sql = "SELECT coalesce((SELECT query_start::text FROM pg_stat_activity WHERE pid = $1), 'it has ended')"
+			last := pgtest.Query[string](t, pool, sql, sessions[0])
+			pgtest.Await(t, func() bool { return pgtest.Query[string](t, pool, sql, sessions[0]) != last })
+		}
+		require.Equal(t, sessions, listeners(t, pool, schema), "the connection stays while there is a waiter")
 		require.NoError(t, iss.Release(t.Context(), tok))
 		tok = pgtest.Granted(t, waiting)
 		pgtest.Await(t, func() bool { return len(listeners(t, pool, schema)) == 0 })

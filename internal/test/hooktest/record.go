@@ -20,6 +20,8 @@ type Record struct {
 	Notes       []any
 	ReplyKeys   []any         // the key of each write whose answer could be lost
 	DropReplies bool          // the answers to writes are lost
+	CommitKeys  []any         // the key of each write that could be lost before it was sent
+	DropCommits bool          // writes are lost before they are sent
 	IdleTimeout time.Duration // the idle timeout of transactions, or 0
 
 	mu sync.Mutex
@@ -59,7 +61,12 @@ func (l listener) DropsReply(_ context.Context, key any) bool {
 }
 
 // DropsCommit implements [failpoint.Listener].
-func (l listener) DropsCommit(context.Context, any) bool { return false }
+func (l listener) DropsCommit(_ context.Context, key any) bool {
+	l.r.mu.Lock()
+	defer l.r.mu.Unlock()
+	l.r.CommitKeys = append(l.r.CommitKeys, key)
+	return l.r.DropCommits
+}
 
 // IdleTimeout implements [failpoint.Listener].
 func (l listener) IdleTimeout() time.Duration { return l.r.IdleTimeout }

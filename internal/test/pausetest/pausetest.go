@@ -1,17 +1,21 @@
 // Package pausetest tests the case that Fencepost is for: a holder is paused past the end
 // of its lease, a successor writes, and the holder resumes and writes too. It runs with
-// any lock and all write paths to the row.
+// any lock and all write paths to the row. The holder is no process: it is paused by doing
+// nothing, so that the test needs no subprocess.Round.
 package pausetest
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
@@ -26,21 +30,21 @@ type Lock func(ctx context.Context, resource, holder string) (token.Token, error
 // twin. All cases share one schema, and each has an account of its own.
 func Run(t *testing.T, newLock func(t *testing.T, fence *sqlguard.Guard) Lock) {
 	pool, schema := testenv.Postgres(t)
-	table := newAccounts(t, pool, schema)
+	table := pgtest.Accounts(t, pool, schema)
 	for n, way := range writePaths {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
 			t.Run("the late write is refused", func(t *testing.T) {
 				t.Parallel()
 				fence := &sqlguard.Guard{DB: pool, Schema: schema}
-				balance, err := pauseAndWrite(t, newLock(t, fence), fence, way, newAccount(pool, table, 2*n))
+				balance, err := pauseAndWrite(t, newLock(t, fence), fence, way, newAccount(t, pool, table, 2*n))
 				require.ErrorIs(t, err, guard.ErrStale)
 				require.Equal(t, 110, balance, "the successor's value is kept")
 			})
 			t.Run("report-only, the same code is corrupted", func(t *testing.T) {
 				t.Parallel()
 				fence := &sqlguard.Guard{DB: pool, Schema: schema, DangerouslyReportOnly: true, Hooks: quiet}
-				balance, err := pauseAndWrite(t, newLock(t, fence), fence, way, newAccount(pool, table, 2*n+1))
+				balance, err := pauseAndWrite(t, newLock(t, fence), fence, way, newAccount(t, pool, table, 2*n+1))
 				require.NoError(t, err)
 				require.Equal(t, 50, balance, "the successor's value is overwritten")
 			})
@@ -64,6 +68,27 @@ func pauseAndWrite(t *testing.T, lock Lock, fence *sqlguard.Guard, way writePath
 	err = write(token.NewContext(ctx, a), seenByA-50) // A resumes
 	return row.balance(t), err
 }
+
+// account is one row of the table.
+type account struct {
+	id              int
+	resource        string
+	pool            *pgxpool.Pool
+	selects, update string
+}
+
+// newAccount inserts an account with a balance of 100.
+func newAccount(t *testing.T, pool *pgxpool.Pool, table string, id int) account {
+	_, err := pool.Exec(t.Context(), "INSERT INTO "+table+" VALUES ($1, 100)", id)
+	require.NoError(t, err)
+	return account{
+		id: id, resource: fmt.Sprintf("account/%d", id), pool: pool,
+		selects: fmt.Sprintf("SELECT balance FROM %s WHERE id = %d", table, id),
+		update:  fmt.Sprintf("UPDATE %s SET balance = $1 WHERE id = %d", table, id),
+	}
+}
+
+func (a account) balance(t *testing.T) int { return pgtest.Query[int](t, a.pool, a.selects) }
 
 // ShortLease waits for iss like a Locker, with a lease that ends soon and is not renewed.
 func ShortLease(iss token.Issuer) Lock {

@@ -32,7 +32,7 @@ var writePaths = []writePath{
 func byUpdate(_ *testing.T, fence *sqlguard.Guard, a account) write {
 	return func(ctx context.Context, balance int) error {
 		return fence.Update(ctx, a.resource, func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, a.write, balance)
+			_, err := tx.Exec(ctx, a.update, balance)
 			return err
 		})
 	}
@@ -40,7 +40,7 @@ func byUpdate(_ *testing.T, fence *sqlguard.Guard, a account) write {
 
 func byOn(_ *testing.T, fence *sqlguard.Guard, a account) write {
 	return func(ctx context.Context, balance int) error {
-		_, err := fence.On(a.resource).Exec(ctx, a.write, balance)
+		_, err := fence.On(a.resource).Exec(ctx, a.update, balance)
 		return err
 	}
 }

@@ -1,5 +1,5 @@
-// Package pgtest has what the tests of the issuers on PostgreSQL share: pools,
-// statements, and blocking calls.
+// Package pgtest has what tests on PostgreSQL share: pools, statements, a table of
+// accounts, and blocking calls.
 package pgtest
 
 import (
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -83,6 +84,21 @@ func Exec(t *testing.T, db interface {
 		_, err := tx.Exec(t.Context(), sql, args...)
 		return err
 	}))
+}
+
+// Accounts creates the table accounts(id, balance, writer) in the schema, with these rows,
+// each with a balance of 100 and no writer. It returns the table's quoted name.
+func Accounts(t testing.TB, db interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}, schema string, ids ...int64) (table string) {
+	t.Helper()
+	table = In(schema, "accounts")
+	_, err := db.Exec(t.Context(), "CREATE TABLE "+table+
+		" (id bigint PRIMARY KEY, balance bigint NOT NULL DEFAULT 0, writer text NOT NULL DEFAULT '')")
+	require.NoError(t, err)
+	_, err = db.Exec(t.Context(), "INSERT INTO "+table+" (id, balance) SELECT unnest($1::bigint[]), 100", ids)
+	require.NoError(t, err)
+	return table
 }
 
 // Await returns when the condition is true. It fails t after two minutes, which ends only

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/usage"
 	"github.com/fencepost/fencepost/internal/engine"
 )
 
@@ -25,7 +26,7 @@ const (
 // Database has the flags of the commands that work in one database, of either kind.
 type Database struct {
 	Postgres *string `placeholder:"URL" env:"FENCEPOST_POSTGRES_URL" help:"A PostgreSQL database, as postgres://user@host/shop. Every user of this machine can read a password in a flag: use the variable or ~/.pgpass instead."`
-	MySQL    *string `name:"mysql" placeholder:"DSN" env:"FENCEPOST_MYSQL_DSN" help:"A MySQL or MariaDB database, as user:password@tcp(host:3306)/shop. Use the variable for a password."`
+	MySQL    *string `name:"mysql" placeholder:"DSN" env:"FENCEPOST_MYSQL_DSN" help:"A MySQL or MariaDB database, as user@tcp(host:3306)/shop. Use the variable for a DSN with a password."`
 	Schema   string  `placeholder:"NAME" env:"FENCEPOST_SCHEMA" help:"The schema in PostgreSQL, by default fencepost."`
 
 	DangerouslyTrustEngine bool `help:"Skip the check of the engine. You vouch that it fences as PostgreSQL or MySQL does, or that only one node of a cluster is written to."`
@@ -72,12 +73,7 @@ func given(flag *string, variable string) (value string, flagged bool) {
 	if flag == nil {
 		return "", false
 	}
-	return *flag, *flag != os.Getenv(variable) || *flag == "" && !isSet(variable)
-}
-
-func isSet(variable string) bool {
-	_, found := os.LookupEnv(variable)
-	return found
+	return *flag, *flag != os.Getenv(variable) || usage.IsEmptyFlag(flag, variable)
 }
 
 func postgresServer(url, schema, application string) (*Server, error) {

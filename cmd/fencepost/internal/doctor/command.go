@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 type Cmd struct {
 	Redis        []string `placeholder:"URL" sep:"none" env:"FENCEPOST_REDIS_URL" help:"Examine this Redis, by the program's URL. Repeatable, for each node. Every user of this machine can read a password in a flag: use the variable instead."`
 	Postgres     string   `placeholder:"URL" env:"FENCEPOST_POSTGRES_URL" help:"Examine this PostgreSQL, by the program's URL."`
-	MySQL        string   `name:"mysql" placeholder:"DSN" env:"FENCEPOST_MYSQL_DSN" help:"Examine this MySQL or MariaDB, by the program's DSN, as user:password@tcp(host:3306)/shop."`
+	MySQL        string   `name:"mysql" placeholder:"DSN" env:"FENCEPOST_MYSQL_DSN" help:"Examine this MySQL or MariaDB, by the program's DSN, as user@tcp(host:3306)/shop. Use the variable for a DSN with a password."`
 	Schema       string   `default:"fencepost" placeholder:"NAME" help:"The schema in PostgreSQL (${default})."`
 	Prefix       string   `default:"fencepost" placeholder:"PREFIX" help:"The prefix of the keys in Redis (${default})."`
 	AllowUnknown bool     `help:"Exit status 0 also if a server hides settings, as managed services do."`
@@ -28,13 +29,13 @@ type Cmd struct {
 func (Cmd) Help() string {
 	return `Reads the settings that let numbers fall or locks vanish, and prints a fix for each. It changes nothing.
 
-Exit status 0: no check failed (a warning is not a failure). 1: a check failed, or the server hides a setting (see --allow-unknown). ` +
-		`2: a server did not answer.
+The exit status is 0 if no check failed (a warning is not a failure), 1 if a check failed or the server hides a setting ` +
+		`(see --allow-unknown), and 2 if a server did not answer.
 
 Examples:
   fencepost doctor --redis redis://a:6379 --redis redis://b:6379
   fencepost doctor --postgres postgres://app@db/shop
-  fencepost doctor --mysql 'app:secret@tcp(db:3306)/shop' --json`
+  FENCEPOST_MYSQL_DSN='app:secret@tcp(db:3306)/shop' fencepost doctor --json`
 }
 
 // result has the reports of all servers.
@@ -56,7 +57,7 @@ func (c *Cmd) Run(std cli.Streams) error {
 	ctx, done := cli.UntilSignal(context.Background())
 	defer done()
 	all, failed := examineAll(ctx, examinations)
-	if err := errors.Join(failed, c.print(std, all)); err != nil {
+	if err := cmp.Or(failed, c.print(std, all)); err != nil {
 		return err
 	}
 	if all.Counts[Fail] > 0 || all.Counts[Unknown] > 0 && !c.AllowUnknown {

@@ -88,8 +88,8 @@ func (s *postgresServer) settings(ctx context.Context, names ...string) (values 
 	return values, strings.Join(shown, ", "), nil
 }
 
-// ask runs the query of a file.
-func (s *postgresServer) ask(ctx context.Context, file string, args []any, row ...any) error {
+// queryFile runs the query of a file.
+func (s *postgresServer) queryFile(ctx context.Context, file string, args []any, row ...any) error {
 	text, err := postgresSQL.ReadFile(file)
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ const idleLeast = 5 * time.Minute
 func postgresIdle(ctx context.Context, s *postgresServer) (answer, error) {
 	var shown string
 	var seconds float64
-	if err := s.ask(ctx, "postgres_idle.sql", nil, &shown, &seconds); err != nil {
+	if err := s.queryFile(ctx, "postgres_idle.sql", nil, &shown, &seconds); err != nil {
 		return answer{}, err
 	}
 	evidence := "idle_session_timeout of this session is " + shown
@@ -178,7 +178,7 @@ func postgresClock(ctx context.Context, s *postgresServer) (answer, error) {
 func postgresStandbys(ctx context.Context, s *postgresServer) (answer, error) {
 	var names, who string
 	var all, waited, unseen int
-	if err := s.ask(ctx, "postgres_standbys.sql", nil, &names, &all, &waited, &unseen, &who); err != nil {
+	if err := s.queryFile(ctx, "postgres_standbys.sql", nil, &names, &all, &waited, &unseen, &who); err != nil {
 		return answer{}, err
 	}
 	evidence := fmt.Sprintf("synchronous_standby_names is %q, %d standbys follow", names, all)
@@ -200,7 +200,7 @@ func postgresStandbys(ctx context.Context, s *postgresServer) (answer, error) {
 
 func postgresLogical(ctx context.Context, s *postgresServer) (answer, error) {
 	var publications, subscribed string
-	if err := s.ask(ctx, "postgres_logical.sql", []any{s.schema}, &publications, &subscribed); err != nil {
+	if err := s.queryFile(ctx, "postgres_logical.sql", []any{s.schema}, &publications, &subscribed); err != nil {
 		return answer{}, err
 	}
 	if subscribed != "" {
@@ -215,7 +215,7 @@ func postgresLogical(ctx context.Context, s *postgresServer) (answer, error) {
 
 func postgresVacuum(ctx context.Context, s *postgresServer) (answer, error) {
 	var on, counts, left string
-	if err := s.ask(ctx, "postgres_vacuum.sql", []any{s.schema}, &on, &counts, &left); err != nil {
+	if err := s.queryFile(ctx, "postgres_vacuum.sql", []any{s.schema}, &on, &counts, &left); err != nil {
 		return answer{}, err
 	}
 	evidence := fmt.Sprintf("autovacuum is %s, track_counts is %s", on, counts)
@@ -230,7 +230,7 @@ func postgresVacuum(ctx context.Context, s *postgresServer) (answer, error) {
 
 func postgresRoom(ctx context.Context, s *postgresServer) (answer, error) {
 	var most, used int
-	if err := s.ask(ctx, "postgres_room.sql", nil, &most, &used); err != nil {
+	if err := s.queryFile(ctx, "postgres_room.sql", nil, &most, &used); err != nil {
 		return answer{}, err
 	}
 	evidence := fmt.Sprintf("%d of %d connections are used", used, most)

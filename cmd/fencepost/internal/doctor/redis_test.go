@@ -135,7 +135,29 @@ func TestSettingsThatARestartForgetsAreFound(t *testing.T) {
 		run(t, server, "CONFIG", "RESETSTAT")
 		require.Equal(t, doctor.Warn, of(t, examineRedis(t, at(server)), check).Verdict)
 		run(t, server, "CONFIG", "REWRITE")
-		alone(t, examineRedis(t, at(server)), check, doctor.Pass, "CONFIG REWRITE 1")
+		alone(t, examineRedis(t, at(server)), check, doctor.Pass, "CONFIG SET 0 times, CONFIG REWRITE 1")
+	})
+	t.Run("that were changed again after they were written", func(t *testing.T) {
+		t.Parallel()
+		server := testenv.OwnRedisWithFile(t, "--appendonly", "yes")
+		run(t, server, "CONFIG", "SET", "appendfsync", "everysec")
+		run(t, server, "CONFIG", "REWRITE")
+		run(t, server, "CONFIG", "SET", "appendfsync", "always")
+		found := alone(t, examineRedis(t, at(server)), check, doctor.Warn, "CONFIG SET 2 times, CONFIG REWRITE 1: the server does not show which came last")
+		server.Restart()
+		persistence := of(t, examineRedis(t, at(server)), "persistence")
+		require.Contains(t, persistence.Evidence, "appendonly yes, appendfsync everysec", "what the warning is about")
+
+		run(t, server, "CONFIG", "SET", "appendfsync", "always")
+		run(t, server, "CONFIG", "REWRITE")
+		alone(t, examineRedis(t, at(server)), check, doctor.Warn, "which came last")
+		for order := range strings.SplitSeq(found.Fix, "; ") {
+			command, argument, _ := strings.Cut(order, " ")
+			run(t, server, command, argument)
+		}
+		alone(t, examineRedis(t, at(server)), check, doctor.Pass, "CONFIG SET 0 times, CONFIG REWRITE 1")
+		server.Restart()
+		sound(t, examineRedis(t, at(server)))
 	})
 	t.Run("on command lines nothing is said against", func(t *testing.T) {
 		t.Parallel()

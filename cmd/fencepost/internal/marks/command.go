@@ -38,7 +38,7 @@ On PostgreSQL the role needs USAGE on the schema, SELECT on its tables marks and
 
 Examples:
   fencepost marks list --postgres postgres://operator@db/shop --highest
-  fencepost marks prune --mysql 'operator:secret@tcp(db:3306)/shop' --older-than 30d`
+  FENCEPOST_MYSQL_DSN='operator:secret@tcp(db:3306)/shop' fencepost marks prune --older-than 30d`
 }
 
 // errNoMark is not printed: show has printed that there is no mark.

@@ -12,7 +12,7 @@ import (
 
 type listCmd struct {
 	Prefix  string   `env:"FENCEPOST_MARKS_LIST_PREFIX" help:"Only resources that begin with this text."`
-	Limit   positive `default:"100" help:"List at most so many marks (${default})."`
+	Limit   positive `default:"100" help:"List at most so many marks."`
 	Highest bool     `xor:"order" help:"The highest number first, as that of a forged token. The server reads all marks for it."`
 	Oldest  bool     `xor:"order" help:"The lowest number first, as prune deletes them. The server reads all marks for it."`
 	JSON    bool     `name:"json" help:"Print one JSON object a line instead."`
@@ -24,7 +24,7 @@ func (listCmd) Help() string {
 
 Examples:
   fencepost marks list --postgres postgres://operator@db/shop --prefix account/
-  fencepost marks list --mysql 'operator:secret@tcp(db:3306)/shop' --oldest --limit 10`
+  FENCEPOST_MYSQL_DSN='operator:secret@tcp(db:3306)/shop' fencepost marks list --oldest --limit 10`
 }
 
 // listRow is a line of JSON.

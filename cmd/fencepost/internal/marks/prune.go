@@ -29,7 +29,7 @@ Numbers must be times, as those of every issuer of Fencepost are: plain counters
 
 Examples:
   fencepost marks prune --postgres postgres://janitor@db/shop --older-than 30d --dry-run
-  fencepost marks prune --mysql 'janitor:secret@tcp(db:3306)/shop' --older-than 30d`
+  FENCEPOST_MYSQL_DSN='janitor:secret@tcp(db:3306)/shop' fencepost marks prune --older-than 30d`
 }
 
 // minAge is far above the age of a usual lease.

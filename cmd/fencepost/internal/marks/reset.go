@@ -13,7 +13,7 @@ type resetCmd struct {
 	Resource string        `arg:"" help:"The resource, by its whole name."`
 	Confirm  string        `placeholder:"RESOURCE" help:"Do not ask for the resource."`
 	Number   *positive     `placeholder:"N" help:"The mark's new number instead of the server's clock, between the floor and a day after that clock. A mark that is not above the clock can be lowered only with it."`
-	Wait     time.Duration `default:"10s" help:"How long to wait for transactions that are admitted, at least 1ms (${default}). On MySQL in whole seconds, rounded up."`
+	Wait     time.Duration `default:"10s" help:"How long to wait for transactions that are admitted, at least 1ms. On MySQL in whole seconds, rounded up."`
 	JSON     bool          `name:"json" help:"Print one JSON object instead."`
 }
 
@@ -31,7 +31,7 @@ The command prints the mark and asks for the resource. Any other answer changes 
 
 Examples:
   fencepost marks reset account/42 --postgres postgres://operator@db/shop
-  fencepost marks reset account/42 --mysql 'operator:secret@tcp(db:3306)/shop' --confirm account/42`
+  FENCEPOST_MYSQL_DSN='operator:secret@tcp(db:3306)/shop' fencepost marks reset account/42 --confirm account/42`
 }
 
 // Run is called by kong.

@@ -30,7 +30,7 @@ On PostgreSQL it creates the schema if it does not exist, and the role owns it. 
 
 Examples:
   fencepost migrate up --postgres postgres://admin@db/shop --schema billing
-  fencepost migrate up --mysql 'admin:secret@tcp(db:3306)/shop'`
+  FENCEPOST_MYSQL_DSN='admin:secret@tcp(db:3306)/shop' fencepost migrate up`
 }
 
 // Run is called by kong.
@@ -58,7 +58,7 @@ func (downCmd) Help() string {
 
 Examples:
   fencepost migrate down --postgres postgres://admin@db/shop
-  fencepost migrate down --mysql 'admin:secret@tcp(db:3306)/shop' --confirm shop`
+  FENCEPOST_MYSQL_DSN='admin:secret@tcp(db:3306)/shop' fencepost migrate down --confirm shop`
 }
 
 // Run is called by kong. A signal during the prompt ends the process: signals are caught

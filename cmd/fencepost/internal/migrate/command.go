@@ -9,8 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
@@ -23,8 +21,8 @@ import (
 type Cmd struct {
 	Up     upCmd     `cmd:"" help:"Apply the missing migrations."`
 	Down   downCmd   `cmd:"" help:"Remove the tables and functions. All marks are lost: tokens that were refused before would be admitted again."`
-	Status statusCmd `cmd:"" help:"List the migrations with the time of each, and what is wrong. Exit status 1: something is."`
-	Check  checkCmd  `cmd:"" help:"List what is wrong, with the rights of a program's own role. Exit status 1: something is."`
+	Status statusCmd `cmd:"" help:"List the migrations with the time of each, and what is wrong. Exit status 1 if something is wrong."`
+	Check  checkCmd  `cmd:"" help:"List what is wrong, with the rights of a program's own role. Exit status 1 if something is wrong."`
 	Print  printCmd  `cmd:"" help:"Print the migrations as an SQL script, without a database."`
 }
 
@@ -34,7 +32,7 @@ func (Cmd) Help() string {
 
 Examples:
   fencepost migrate up --postgres postgres://admin@db/shop
-  fencepost migrate up --mysql 'admin:secret@tcp(db:3306)/shop'
+  FENCEPOST_MYSQL_DSN='admin:secret@tcp(db:3306)/shop' fencepost migrate up
   fencepost migrate check --postgres postgres://app@db/shop`
 }
 
@@ -149,7 +147,5 @@ func (c *printCmd) Run(std cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	signal.Reset(syscall.SIGPIPE) // no cleanup is left to do
-	_, err = fmt.Fprint(std.Out, script)
-	return err
+	return cli.Print(std.Out, script)
 }

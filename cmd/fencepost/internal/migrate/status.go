@@ -84,7 +84,7 @@ func (checkCmd) Help() string {
 
 Examples:
   fencepost migrate check --postgres postgres://app@db/shop
-  fencepost migrate check --mysql 'app:secret@tcp(db:3306)/shop'`
+  FENCEPOST_MYSQL_DSN='app:secret@tcp(db:3306)/shop' fencepost migrate check`
 }
 
 // Run is called by kong.

@@ -45,14 +45,14 @@ type Cmd struct {
 
 // limits bound what one request may use.
 type limits struct {
-	Timeout           time.Duration `default:"30s" help:"How long an unsafe request may take to the end of its answer, and a safe one until its answer begins, with the time in which the client sends (${default})."`
-	Wait              time.Duration `default:"5s" help:"How long a newer token waits for older requests, and a request for a place (${default})."`
+	Timeout           time.Duration `default:"30s" help:"How long an unsafe request may take to the end of its answer, and a safe one until its answer begins, with the time in which the client sends."`
+	Wait              time.Duration `default:"5s" help:"How long a newer token waits for older requests, and a request for a slot."`
 	MaxInFlight       int           `default:"32" placeholder:"N" help:"The number of guarded requests that may be in flight. With PostgreSQL each has a connection (${default})."`
 	MaxBody           size          `default:"10MiB" placeholder:"SIZE" help:"The longest body of a request (${default})."`
 	MaxHeaderBytes    size          `default:"64KiB" placeholder:"SIZE" help:"The longest header of a request (${default})."`
-	ReadHeaderTimeout time.Duration `default:"10s" help:"How long a client may take to send a header (${default})."`
-	IdleTimeout       time.Duration `default:"2m" help:"How long a connection may wait for its next request (${default})."`
-	Grace             time.Duration `default:"30s" help:"How long requests in flight have to finish after SIGTERM or SIGINT (${default})."`
+	ReadHeaderTimeout time.Duration `default:"10s" help:"How long a client may take to send a header."`
+	IdleTimeout       time.Duration `default:"2m" help:"How long a connection may wait for its next request."`
+	Grace             time.Duration `default:"30s" help:"How long requests in flight have to finish after SIGTERM or SIGINT."`
 }
 
 // connectionFlags are about the client, the upstream and the log.
@@ -62,7 +62,7 @@ type connectionFlags struct {
 	TLSKey       string `name:"tls-key" placeholder:"FILE" help:"The key of --tls-cert."`
 	HealthListen string `placeholder:"ADDR" help:"Serve /livez and /readyz there; off by default."`
 	Metrics      string `placeholder:"ADDR" help:"Serve /metrics for Prometheus there; off by default. A port without a host is on 127.0.0.1."`
-	LogFormat    string `default:"text" enum:"text,json" help:"How to log, text or json (${default})."`
+	LogFormat    string `default:"text" enum:"text,json" help:"How to log, text or json."`
 	AccessLog    bool   `help:"Log every request, not only those that are refused or fail."`
 }
 

@@ -25,6 +25,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/usage"
 	"github.com/fencepost/fencepost/internal/cli"
 	"github.com/fencepost/fencepost/token"
 )
@@ -100,7 +101,9 @@ func (c *Cmd) check() error {
 		return errNoGroups
 	case len(c.Command) == 0:
 		return errors.New("no command: give the program behind --")
-	case isEmptyFlag(c.Redis, "FENCEPOST_REDIS_URL"), isEmptyFlag(c.Postgres, "FENCEPOST_POSTGRES_URL"):
+	case usage.IsEmptyFlag(c.Redis, "FENCEPOST_REDIS_URL"), usage.IsEmptyFlag(c.Postgres, "FENCEPOST_POSTGRES_URL"):
+		// The run would otherwise take its lock in the store of the other flag's variable, and
+		// other machines would take theirs in the right one.
 		return errors.New("--redis or --postgres is empty")
 	case (valueOf(c.Redis) == "") == (valueOf(c.Postgres) == ""):
 		return errors.New("give --redis or --postgres, but not both: FENCEPOST_REDIS_URL and FENCEPOST_POSTGRES_URL count too")
@@ -110,14 +113,6 @@ func (c *Cmd) check() error {
 		return fmt.Errorf("--held-status: %d: must be 0 to 255", c.HeldStatus)
 	}
 	return nil
-}
-
-// isEmptyFlag reports whether the command line gives an empty flag, as from an unset shell
-// variable. The run would otherwise take its lock in the store of the other flag's
-// environment variable, and other machines would take theirs in the right one.
-func isEmptyFlag(flag *string, variable string) bool {
-	_, isSet := os.LookupEnv(variable)
-	return flag != nil && *flag == "" && !isSet
 }
 
 // valueOf returns the value of a flag, or "" if it was not given.

@@ -3,15 +3,16 @@ package simulate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/usage"
 	"github.com/fencepost/fencepost/internal/cli"
 )
 
@@ -21,7 +22,7 @@ type Cmd struct {
 	Postgres string        `placeholder:"URL" help:"Use this PostgreSQL instead of the embedded SQLite. The run has its own schema, and drops it at its end."`
 	Rounds   int           `default:"10" help:"The number of rounds of each of the four ways."`
 	TTL      time.Duration `name:"ttl" default:"100ms" help:"How long the lock lasts after its holder was stopped."`
-	HTML     string        `name:"html" placeholder:"FILE" help:"Write a page with a picture of one round of each way."`
+	HTML     *string       `name:"html" placeholder:"FILE" help:"Write a page with a picture of one round of each way."`
 	JSON     bool          `name:"json" help:"Print one JSON object instead."`
 }
 
@@ -41,7 +42,10 @@ Examples:
 
 // Run is called by kong.
 func (c *Cmd) Run(std cli.Streams) error {
-	if err := cli.CheckPage(c.HTML); err != nil {
+	if usage.IsEmptyFlag(c.HTML, "FENCEPOST_SIMULATE_HTML") {
+		return errors.New("html: the name of the file is empty")
+	}
+	if err := cli.CheckPage(c.pageFile()); err != nil {
 		return err
 	}
 	ctx, done := cli.UntilSignal(context.Background())
@@ -86,15 +90,11 @@ func (c *Cmd) options() (Options, error) {
 	}, nil
 }
 
-// print writes the report. If the reader of a pipe has closed it, SIGPIPE ends the process:
-// the run has removed everything.
 func (c *Cmd) print(std cli.Streams, report *Report) error {
-	signal.Reset(syscall.SIGPIPE)
 	if c.JSON {
 		return json.NewEncoder(std.Out).Encode(report)
 	}
-	_, err := fmt.Fprint(std.Out, text(report, cli.NewStyle(std.Out)))
-	return err
+	return cli.Print(std.Out, text(report, cli.NewStyle(std.Out)))
 }
 
 // WriterCmd is the hidden command fencepost writer, the process of one writer.
@@ -148,12 +148,12 @@ func activity(e Event) string {
 	case e.Kind == Stopped:
 		return "A is stopped"
 	case e.Kind == Continued || e.Writer == "A" && answered(e):
-		return "A wakes up and writes"
+		return "A resumes and writes"
 	case e.Writer == "A":
 		return "A has the lock"
 	case e.Kind == Asks:
-		return "A sleeps, B waits"
+		return "A stopped, B waits"
 	default:
-		return "A sleeps, B has the lock"
+		return "A stopped, B has the lock"
 	}
 }

@@ -5,7 +5,7 @@
 //
 //	writer A              the lock              writer B
 //	acquires, reads  ───▶ A
-//	stopped          z    A (not renewed)       asks, waits
+//	stopped          z    A (not renewed)       requests, waits
 //	                 z    expires          ───▶ acquires, reads
 //	                 z    B                     writes, is acknowledged
 //	continued        z    B or free

@@ -12,11 +12,19 @@ import (
 
 // writePage writes the page for --html, and prints its path.
 func (c *Cmd) writePage(std cli.Streams, report *Report) error {
-	return cli.PublishPage(std, c.HTML, c.JSON, func() (timeline.Page, error) { return c.page(report) })
+	return cli.PublishPage(std, c.pageFile(), c.JSON, func() (timeline.Page, error) { return c.page(report) })
 }
 
-// page draws [Unguarded] and [Guarded], and below them, smaller, the two ways that check once
-// more before the write.
+// pageFile returns the file of --html, or "" if there is none.
+func (c *Cmd) pageFile() string {
+	if c.HTML == nil {
+		return ""
+	}
+	return *c.HTML
+}
+
+// page draws [Unguarded] and [Guarded], and below them, smaller, the two ways that check
+// before the write.
 func (c *Cmd) page(report *Report) (timeline.Page, error) {
 	p := timeline.Page{Title: "One lock, two writers, and a pause", Lead: intro(report), Again: c.commandLine()}
 	for _, way := range []Way{Unguarded, Guarded, Recheck, CheckThenWrite} {
@@ -33,7 +41,7 @@ func (c *Cmd) page(report *Report) (timeline.Page, error) {
 var headings = map[Way]string{
 	Unguarded:      "Unguarded: having the lock is taken for permission",
 	Guarded:        "Guarded: the same moment, and the late write is refused",
-	Recheck:        "Asking Redis once more before the write",
+	Recheck:        "Checking the lease in Redis before the write",
 	CheckThenWrite: "Comparing with the mark before the write",
 }
 

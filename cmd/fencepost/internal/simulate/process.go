@@ -43,7 +43,7 @@ type Kind string
 // and the writers report the others.
 const (
 	Ready     Kind = "ready"     // connected, waiting for orders
-	Asks      Kind = "asks"      // asks for the lock
+	Asks      Kind = "asks"      // requests the lock
 	Holds     Kind = "holds"     // acquired the lock: Number
 	Claims    Kind = "claims"    // raised the mark to its token
 	Reads     Kind = "reads"     // Balance

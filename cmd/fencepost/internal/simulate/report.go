@@ -156,7 +156,7 @@ func (t *historyBuilder) stop(writer string, at time.Duration) {
 // row's mark. The mark is 0, since no write was before it.
 func (t *historyBuilder) check(e Event, at time.Duration) {
 	if t.round.Way == Recheck {
-		t.addOp(e, at, history.Op{Kind: history.Renew, Until: at + t.ttl, Note: "still mine"})
+		t.addOp(e, at, history.Op{Kind: history.Renew, Until: at + t.ttl, Note: "lease is valid"})
 		return
 	}
 	t.addOp(e, at, history.Op{Kind: history.Mark, Note: "may write"})

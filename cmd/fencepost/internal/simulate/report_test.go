@@ -33,7 +33,7 @@ func TestProgressDrawsOverItsLine(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{
-		"A has the lock", "A is stopped", "A sleeps, B waits", "A sleeps, B has the lock", "A wakes up and writes",
+		"A has the lock", "A is stopped", "A stopped, B waits", "A stopped, B has the lock", "A resumes and writes",
 	}, scenes)
 	require.Empty(t, lines[len(lines)-1])
 }
@@ -45,6 +45,16 @@ func TestProgressOfNothingLeavesNothing(t *testing.T) {
 	p.Drawn = true
 	p.Clear()
 	require.Empty(t, out.String())
+}
+
+func TestTheVerdictCountsUpdates(t *testing.T) {
+	t.Parallel()
+	for rounds, lost := range map[int]string{1: "With the lock alone, 1 acknowledged update was lost. ", 3: "With the lock alone, 3 acknowledged updates were lost. "} {
+		_, text := verdictText(&Report{Rounds: rounds, Runs: []Count{
+			{Name: Unguarded, StaleAttempted: rounds, StaleAccepted: rounds, UpdatesLost: rounds}, {Name: Guarded, StaleAttempted: rounds, Refused: rounds},
+		}})
+		require.Contains(t, text, lost)
+	}
 }
 
 func TestVerdictAndStatus(t *testing.T) {
@@ -59,7 +69,7 @@ func TestVerdictAndStatus(t *testing.T) {
 		"the fence holds": {[]Count{lost, held}, 0, "the fence holds"},
 		"a stale write was accepted": {
 			[]Count{lost, {Name: Guarded, StaleAttempted: 3, StaleAccepted: 1, UpdatesLost: 1, Refused: 2}},
-			1, "the fence does NOT hold.\n  Guarded, 1 of 3 stale writes were accepted and 1 update was lost.",
+			1, "the fence does NOT hold.\n  Guarded, 1 of 3 stale writes was accepted and 1 update was lost.",
 		},
 		"nothing was lost without a guard": {
 			[]Count{{Name: Unguarded, StaleAttempted: 3}, held}, 1, "nothing is shown",

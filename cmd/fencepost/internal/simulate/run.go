@@ -65,7 +65,7 @@ func (s *simulation) run(ctx context.Context) (report *Report, err error) {
 func (s *simulation) start(ctx context.Context, name string) (*process, error) {
 	setup := s.servers.setup
 	setup.Name = name
-	ctx, cancel := s.bounded(ctx)
+	ctx, cancel := subprocess.Within(ctx, s.limit())
 	defer cancel()
 	started, _, err := subprocess.Open[Event](ctx, subprocess.Command{Name: "writer " + name, Argv: s.options.Writer}, setup)
 	return &process{started, name}, err
@@ -162,25 +162,19 @@ func (s *simulation) round(ctx context.Context, way Way, number int) (*Round, er
 	if err := s.servers.store.insert(ctx, r.Resource); err != nil {
 		return nil, err
 	}
-	for _, step := range []func(context.Context, *Round) error{s.stopA, s.sendB, s.continueA} {
-		if err := s.step(ctx, r, step); err != nil {
-			return nil, fmt.Errorf("%s: %w", r.Resource, err)
-		}
+	err := subprocess.Round{
+		Pause:  func(ctx context.Context) error { return s.stopA(ctx, r) },
+		Act:    func(ctx context.Context) error { return s.sendB(ctx, r) },
+		Resume: func(ctx context.Context) error { return s.continueA(ctx, r) },
+	}.Run(ctx, s.limit())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.Resource, err)
 	}
 	return r, r.checkOrder()
 }
 
-// bounded returns the context of one step. A step waits for one lease at most.
-func (s *simulation) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	bound := 3*s.options.TTL + stepTimeout
-	return context.WithTimeoutCause(ctx, bound, fmt.Errorf("simulate: nothing happened within %s", bound))
-}
-
-func (s *simulation) step(ctx context.Context, r *Round, do func(context.Context, *Round) error) error {
-	ctx, cancel := s.bounded(ctx)
-	defer cancel()
-	return do(ctx, r)
-}
+// limit bounds one step, which waits for one lease at most.
+func (s *simulation) limit() time.Duration { return 3*s.options.TTL + stepTimeout }
 
 func (s *simulation) stopA(ctx context.Context, r *Round) error {
 	if err := s.order(ctx, r, s.a, amountA, Pauses); err != nil {

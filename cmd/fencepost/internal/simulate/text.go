@@ -41,7 +41,7 @@ func drawRound(r *Round, s cli.Style) string {
 		b.WriteString(colour(s, e, row(fmt.Sprintf("%.1f", ms), lanes["A"].now, lanes["B"].now, balance)))
 		lanes["A"].now, lanes["B"].now, balance = lanes["A"].then, lanes["B"].then, ""
 	}
-	b.WriteString(s.Dim(row("", "┃ has the lock   z stands", "┊ waits", "")))
+	b.WriteString(s.Dim(row("", "┃ has the lock   z is stopped", "┊ waits", "")))
 	return b.String()
 }
 
@@ -49,7 +49,7 @@ func drawRound(r *Round, s cli.Style) string {
 func (l *lane) note(way Way, e Event) bool {
 	switch e.Kind {
 	case Asks:
-		l.now, l.then = "┊ asks for the lock, waits", "┊"
+		l.now, l.then = "┊ requests the lock, waits", "┊"
 		return e.Writer == "B"
 	case Holds:
 		l.now, l.then = "┃ gets the lock, token "+short(e.Number), "┃"
@@ -62,7 +62,7 @@ func (l *lane) note(way Way, e Event) bool {
 	case Stopped:
 		l.now, l.then = "z stopped before its write", "z"
 	case Continued:
-		l.now, l.then = "│ wakes up, knows of nothing", "│"
+		l.now, l.then = "│ resumes", "│"
 	case Accepted:
 		l.now, l.then = fmt.Sprintf("✓ writes %d: accepted", e.Balance), ""
 	case Refused:
@@ -121,7 +121,7 @@ func intro(r *Report) string {
 	}
 	return fmt.Sprintf("Two processes add to one account under one lock (ttl %dms): A adds 50, B adds 20. "+
 		"A is %s between its read and its write until its lease is over and B has written. "+
-		"Then A wakes up and writes what it had worked out before.\n"+
+		"Then A resumes and writes the value that it computed before the pause.\n"+
 		"Lock: %s. Account: %s.\n", r.TTL, stopped, r.Issuer, r.Store)
 }
 
@@ -146,7 +146,7 @@ func unguardedText(r *Round) string {
 // precheck is the table's text for what a writer of each way does before its write.
 var precheck = map[Way]string{
 	Unguarded:      "has the lock",
-	Recheck:        "asks Redis once more",
+	Recheck:        "checks the lease in Redis",
 	CheckThenWrite: "compares with the mark",
 	Guarded:        "compares as it writes",
 }
@@ -154,7 +154,7 @@ var precheck = map[Way]string{
 // table returns a line for each way. Whole lines are colored, so that the codes do not shift
 // the columns.
 func table(report *Report, s cli.Style) string {
-	const heading, line = "  %-16s  %-22s  %12s  %8s  %7s  %12s", "  %-16s  %-22s  %12d  %8d  %7d  %12d"
+	const heading, line = "  %-16s  %-25s  %12s  %8s  %7s  %12s", "  %-16s  %-25s  %12d  %8d  %7d  %12d"
 	lines := []string{s.Dim(fmt.Sprintf(heading, "way", "before it writes", "stale writes", "accepted", "refused", "updates lost"))}
 	for _, c := range report.Runs {
 		paint := s.Red
@@ -182,17 +182,24 @@ func verdictText(report *Report) (heading, text string) {
 	recheck, check := report.Of(Recheck), report.Of(CheckThenWrite)
 	switch {
 	case !report.Fenced():
-		return "the fence does NOT hold.", fmt.Sprintf("Guarded, %d of %d stale writes were accepted and %s lost.",
-			with.StaleAccepted, with.StaleAttempted, updates(with.UpdatesLost))
+		return "the fence does NOT hold.", fmt.Sprintf("Guarded, %d of %d stale writes %s accepted and %s lost.",
+			with.StaleAccepted, with.StaleAttempted, were(with.StaleAccepted), updates(with.UpdatesLost))
 	case !report.Corrupted():
 		return "nothing is shown.", "Without a guard no update was lost, so the rest says nothing about the guard."
 	}
-	return "the fence holds.", fmt.Sprintf("With the lock alone, %s lost, each one acknowledged to its writer. "+
-		"Looking once more before the write does not help, since the pause fits in between: "+
-		"%d lost after asking Redis, %d after comparing with the mark. "+
-		"Guarded, %d of %d stale writes were refused and %s lost: the comparison is part of the write.",
-		updates(without.UpdatesLost), recheck.UpdatesLost, check.UpdatesLost,
-		with.Refused, with.StaleAttempted, updates(with.UpdatesLost))
+	return "the fence holds.", fmt.Sprintf("With the lock alone, %s lost. "+
+		"A check before the write does not help, because the pause can come between the check and the write. "+
+		"Updates lost after a check of the lease in Redis: %d, after a comparison with the mark: %d. "+
+		"Guarded, %d of %d stale writes %s refused and %s lost: the comparison is part of the write.",
+		acknowledged(without.UpdatesLost), recheck.UpdatesLost, check.UpdatesLost,
+		with.Refused, with.StaleAttempted, were(with.Refused), updates(with.UpdatesLost))
+}
+
+func were(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
 }
 
 func updates(n int) string {
@@ -203,4 +210,12 @@ func updates(n int) string {
 		return "1 update was"
 	}
 	return fmt.Sprintf("%d updates were", n)
+}
+
+// acknowledged is [updates] for updates of which each writer was told that they are stored.
+func acknowledged(n int) string {
+	if n == 1 {
+		return "1 acknowledged update was"
+	}
+	return fmt.Sprintf("%d acknowledged updates were", n)
 }

@@ -27,12 +27,15 @@ func (ManCmd) Run(k *kong.Kong, std cli.Streams) error { return cli.Print(std.Ou
 // roff writes a page in the language of man(7).
 type roff struct{ strings.Builder }
 
+// purpose is the text of the section NAME, which whatis and apropos show.
+const purpose = "refuse writes from a lock holder that no longer holds the lock"
+
 // page returns the manual page: one for all commands, so that it can be searched.
 func page(app *kong.Application) string {
 	var r roff
 	r.macro("TH", strings.ToUpper(app.Name), "1", "", version(), "")
 	r.macro("SH", "NAME")
-	r.text(app.Name + " - " + strings.TrimSuffix(app.Help, "."))
+	r.text(app.Name + " - " + purpose)
 	r.macro("SH", "SYNOPSIS")
 	r.text(app.Name + app.Summary())
 	r.macro("SH", "DESCRIPTION")

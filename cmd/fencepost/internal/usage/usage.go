@@ -6,6 +6,7 @@ package usage
 import (
 	"fmt"
 	"io"
+	"os"
 	"reflect"
 	"runtime"
 	"runtime/debug"
@@ -20,7 +21,6 @@ import (
 // Options returns the options of kong that each command relies on.
 func Options() []kong.Option {
 	return []kong.Option{
-		kong.Vars{"version": version()},
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
 		kong.PostBuild(func(k *kong.Kong) error { addVariables(k.Model.Node, "FENCEPOST"); return nil }),
 		// With any resolver, an invalid variable is an error only if its flag is not given.
@@ -74,6 +74,14 @@ func addVariables(node *kong.Node, prefix string) {
 
 func variable(name string) string { return strings.ToUpper(strings.ReplaceAll(name, "-", "_")) }
 
+// IsEmptyFlag reports whether the command line gives an empty flag, as from an unset shell
+// variable. Without an error, the command would do what it does without the flag. An empty
+// environment variable of the flag counts as unset.
+func IsEmptyFlag(flag *string, variable string) bool {
+	_, isSet := os.LookupEnv(variable)
+	return flag != nil && *flag == "" && !isSet
+}
+
 // IsCommandMissing reports whether wrong is only that a command needs the name of another
 // behind it, as fencepost migrate does.
 func IsCommandMissing(wrong *kong.ParseError) bool {
@@ -93,6 +101,19 @@ func (n NoColor) AfterApply(ctx *kong.Context, std cli.Streams) error {
 	return nil
 }
 
+// VersionFlag is the flag --version. Unlike [kong.VersionFlag], it returns the error of a
+// failed write.
+type VersionFlag bool
+
+// BeforeReset is called by kong. It prints the version and ends the process.
+func (VersionFlag) BeforeReset(k *kong.Kong, std cli.Streams) error {
+	err := printVersion(std)
+	if err == nil {
+		k.Exit(0)
+	}
+	return err
+}
+
 // VersionCmd is the command fencepost version.
 type VersionCmd struct{}
 
@@ -102,7 +123,9 @@ func (VersionCmd) Help() string {
 }
 
 // Run is called by kong.
-func (VersionCmd) Run(std cli.Streams) error { return cli.Print(std.Out, version()+"\n") }
+func (VersionCmd) Run(std cli.Streams) error { return printVersion(std) }
+
+func printVersion(std cli.Streams) error { return cli.Print(std.Out, version()+"\n") }
 
 // HelpCmd is the command fencepost help.
 type HelpCmd struct {
