@@ -14,8 +14,14 @@ import (
 // coverage counts what a run has performed, and what it could not observe.
 type coverage struct {
 	planned, performed, drawn int
+	ended, ofTwo              int // interleavings of two holders that were performed before Limit ended them, and all
 	drivers                   []string
 	evicted, lost, waited     int
+	dropped                   int    // units of which a write was lost before it reached its server
+	usedFirst                 bool   // Do used the token of its context, and then took the lock itself
+	unheard                   int    // writes over traced connections under contexts that are not Do's
+	unheardSQL                string // one of them
+	unguarded                 string // a write with no guard in its transaction, as quote returns it
 	idles                     bool   // a guard can have the server end idle transactions
 	guarded                   bool   // a guard of Fencepost was called
 	hidden                    int    // units that hid a refusal behind another error
@@ -24,6 +30,8 @@ type coverage struct {
 
 // observe adds what the writers of st have done.
 func (c *coverage) observe(st *stage) {
+	n, sql := st.unheard.count()
+	c.unheard, c.unheardSQL = c.unheard+n, cmp.Or(c.unheardSQL, sql)
 	for _, w := range st.writers {
 		f := &w.facts
 		if refusals := f.refusals(); len(refusals) > 0 && w.outcome == history.Unknown && !w.dead.Load() && !errors.Is(w.said, guard.ErrUnknown) {
@@ -39,9 +47,17 @@ func (c *coverage) observe(st *stage) {
 				}
 			}
 			c.lost += f.lost
+			if f.dropped {
+				c.dropped++
+			}
+			c.usedFirst = c.usedFirst || f.usedFirst
 			c.idles = c.idles || f.idles
 			for _, t := range f.all {
-				if t.beside && t.wrote() && !t.fenced() {
+				if !t.wrote() || t.fenced() {
+					continue
+				}
+				c.unguarded = t.statement()
+				if t.beside {
 					c.beside = t.quoted()
 				}
 			}
@@ -70,8 +86,11 @@ func (c *coverage) add(other coverage) {
 	c.planned, c.performed, c.drawn = c.planned+other.planned, c.performed+other.performed, c.drawn+other.drawn
 	c.evicted, c.lost, c.waited = c.evicted+other.evicted, c.lost+other.lost, c.waited+other.waited
 	c.hidden += other.hidden
+	c.ended, c.ofTwo = c.ended+other.ended, c.ofTwo+other.ofTwo
 	c.idles, c.guarded = c.idles || other.idles, c.guarded || other.guarded
-	c.beside = cmp.Or(c.beside, other.beside)
+	c.beside, c.unguarded = cmp.Or(c.beside, other.beside), cmp.Or(c.unguarded, other.unguarded)
+	c.dropped, c.usedFirst = c.dropped+other.dropped, c.usedFirst || other.usedFirst
+	c.unheard, c.unheardSQL = c.unheard+other.unheard, cmp.Or(c.unheardSQL, other.unheardSQL)
 	c.drivers = slices.Compact(slices.Sorted(slices.Values(append(c.drivers, other.drivers...))))
 }
 
@@ -81,7 +100,7 @@ func (c *coverage) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "simulations: covered: %d of %d interleavings of the plan, %d random ones", c.performed, c.planned, c.drawn)
 	if len(c.drivers) > 0 {
-		fmt.Fprintf(&text, "; tracers: %s", strings.Join(slices.Sorted(slices.Values(c.drivers)), ", "))
+		fmt.Fprintf(&text, "; tracers: %s (writes over other connections were not observed)", strings.Join(slices.Sorted(slices.Values(c.drivers)), ", "))
 	}
 	if c.evicted > 0 {
 		fmt.Fprintf(&text, "; %d units were evicted by the server while they slept", c.evicted)
@@ -89,26 +108,60 @@ func (c *coverage) String() string {
 	if c.lost > 0 {
 		fmt.Fprintf(&text, "; %d answers to writes were lost", c.lost)
 	}
-	if len(c.drivers) == 0 {
-		text.WriteString("\nsimulations: not covered: no tracer: writes outside the guard were not observed (pgxpoint.Tracer, sqlpoint.Open, httppoint.Transport)")
-	}
-	if c.evicted == 0 {
-		text.WriteString("\nsimulations: not covered: no paused holder was evicted from a transaction")
-		if !c.idles {
-			text.WriteString(": no guard was called whose server ends idle transactions within milliseconds, as PostgreSQL does")
-		}
-	}
-	if c.evicted == 0 && c.beside != "" {
-		fmt.Fprintf(&text, "\nsimulations: not covered: a statement went around the guard's transaction while that was open%s: it is a stale write if the server ends the transaction of a paused holder", c.beside)
-	}
-	if c.waited > 0 {
-		fmt.Fprintf(&text, "\nsimulations: not covered: in %d interleavings a writer waited for a paused holder, for another lock or a row, and wrote only after it", c.waited)
-	}
-	if c.hidden > 0 {
-		fmt.Fprintf(&text, "\nsimulations: not covered: %d units were refused and hid it: errors.Is finds no refusal in Do's error, so traces of these units were not checked", c.hidden)
-	}
-	if c.lost == 0 {
-		text.WriteString("\nsimulations: not covered: no answer to a write was lost: no guard or tracer reported a COMMIT")
+	for _, gap := range slices.Concat(c.unobserved(), c.unperformed()) {
+		text.WriteString("\nsimulations: not covered: " + gap)
 	}
 	return text.String()
+}
+
+// unobserved returns what no tracer or guard reported, and what was reported and is not
+// guarded.
+func (c *coverage) unobserved() (gaps []string) {
+	say := func(format string, args ...any) { gaps = append(gaps, fmt.Sprintf(format, args...)) }
+	switch {
+	case len(c.drivers) == 0:
+		say("no tracer: writes outside the guard were not observed (pgxpoint.Tracer, sqlpoint.Open, httppoint.Transport)")
+	case slices.Equal(c.drivers, []string{"HTTP"}):
+		say("only HTTP was heard: writes of the service were not observed (httppoint.Handler around it, and the tracer of its driver)")
+	}
+	if c.unheard > 0 {
+		say("%d writes under a context that is not Do's: not observed%s: pass ctx on (GORM: db.WithContext(ctx))", c.unheard, quote(c.unheardSQL))
+	}
+	if c.usedFirst {
+		say("Do used the token of its context before it took the lock itself: in production there is none")
+	}
+	switch {
+	case c.evicted == 0 && c.beside != "":
+		say("a statement went around the guard's transaction while that was open%s: it is a stale write if the server ends the transaction of a paused holder", c.beside)
+	case c.guarded && c.unguarded != "":
+		say("a write was made outside a guard%s: no token is compared in its transaction, so a paused holder can make it after its successor has written", c.unguarded)
+	}
+	if c.hidden > 0 {
+		say("%d units were refused and hid it: errors.Is finds no refusal in Do's error, so traces of these units were not checked", c.hidden)
+	}
+	return gaps
+}
+
+// unperformed returns what did not happen in any interleaving.
+func (c *coverage) unperformed() (gaps []string) {
+	say := func(format string, args ...any) { gaps = append(gaps, fmt.Sprintf(format, args...)) }
+	if c.ended > 0 {
+		say("Limit ended the plan: %d of %d interleavings of two holders were performed", c.ended, c.ofTwo)
+	}
+	switch {
+	case c.evicted == 0 && c.idles:
+		say("no paused holder was evicted from a transaction")
+	case c.evicted == 0:
+		say("no paused holder was evicted from a transaction: no guard was called whose server ends idle transactions within milliseconds, as PostgreSQL does")
+	}
+	if c.waited > 0 {
+		say("in %d interleavings a writer waited for a paused holder, for another lock or a row, and wrote only after it", c.waited)
+	}
+	switch {
+	case c.lost == 0:
+		say("no answer to a write was lost: no guard or tracer reported a COMMIT")
+	case c.dropped == 0:
+		say("no write was lost before it reached its server, so an unknown outcome that Do takes for a success was not tested")
+	}
+	return gaps
 }

@@ -31,6 +31,7 @@ func scout(ctx context.Context, s Subject, twin bool) (*explorer, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer st.close()
 	x := &explorer{subject: s, twin: twin, blocked: map[int]bool{}}
 	var failed error
 	for _, name := range []string{"A", "B"} {
@@ -57,7 +58,11 @@ func scout(ctx context.Context, s Subject, twin bool) (*explorer, error) {
 func (x *explorer) plan(perform func(interleaving) bool) bool {
 	two, three := interleavings(x.steps, x.answers, x.commits, x.subject.kept())
 	x.covered.planned = len(two) + len(three)
-	for _, i := range sample(two, len(x.steps), x.subject.extent.ofTwo) {
+	for n, i := range sample(two, len(x.steps), x.subject.extent.ofTwo) {
+		if x.covered.performed > 0 && x.subject.spent(2) {
+			x.covered.ended, x.covered.ofTwo = n, len(two)
+			break
+		}
 		if !perform(i) {
 			return false
 		}
@@ -80,6 +85,7 @@ func (x *explorer) perform(ctx context.Context, i interleaving) error {
 	if err != nil {
 		return err
 	}
+	defer st.close()
 	st.timed, st.delayed = true, x.blocked[i.at]
 	p := &performance{stage: st, interleaving: i, pace: x.pace(i.at), inside: len(x.steps) - 2}
 	p.perform()

@@ -65,6 +65,7 @@ func Shuffle(ctx context.Context, s Subject, seed uint64) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer st.close()
 	x.moves(st, seed)
 	err = st.judge()
 	var did []string
@@ -72,6 +73,13 @@ func Shuffle(ctx context.Context, s Subject, seed uint64) ([]string, error) {
 		did = append(did, fmt.Sprintf("%s: %s %s", op.Writer, op.Kind, op.Outcome))
 	}
 	return did, err
+}
+
+// TwinGoesOn returns whether the random interleavings of a twin go on after some of them,
+// in a run of s that begins now.
+func TwinGoesOn(s Subject) func(performed int) bool {
+	s, _ = s.complete()
+	return func(performed int) bool { return s.twinGoesOn(s.begun, performed) }
 }
 
 // Stuck returns the error text for a writer that does not end.

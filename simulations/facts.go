@@ -22,9 +22,19 @@ type transaction struct {
 	late    bool // it began after the writer's unit of work had ended
 	undoes  bool // it went on after a ROLLBACK TO that followed the admission
 	retries bool // it began after a reply was lost
+	outside outside
 	end     failpoint.Step
 	sent    []string
 }
+
+// outside is a write outside of the writer's own Hold.
+type outside int
+
+const (
+	inHold outside = iota // or there is no Hold of its own
+	beforeHold
+	afterHold
+)
 
 // fenced reports whether a guard compared a token in t.
 func (t *transaction) fenced() bool { return t.guard || t.admits }
@@ -47,12 +57,13 @@ type facts struct {
 	numbers     []int64 // of the tokens it wrote under
 	own         []int64 // of the tokens it has acquired or minted
 	mintedAs    []string
-	lost        int  // replies
+	lost        int  // replies, or COMMITs
 	idles       bool // a guard can have the server end an idle transaction
 	admitted    bool
 	refusedLast bool // no guard admitted a write after the last refusal
 	observed    bool // a write was made under a number that had been refused
-	dropped     bool // a COMMIT was not sent
+	dropped     bool // a COMMIT, or another write, was not sent
+	usedFirst   bool // it used the token of its context, and then held the resource
 	minted      bool
 	done        bool // the unit of work has ended
 }
@@ -117,6 +128,8 @@ func (f *facts) note(fact any) {
 		}
 	case failpoint.Refused:
 		f.refused, f.refusedLast = append(f.refused, fact.Err), true
+	case failpoint.UsedFirst:
+		f.usedFirst = true
 	case failpoint.Minted:
 		f.minted = true
 		f.mintedAs = append(f.mintedAs, fact.Resource)
@@ -151,8 +164,20 @@ func (f *facts) is(so func(*facts) bool) (is bool) {
 }
 
 func (f *facts) bounded() { f.set(func(f *facts) { f.idles = true }) }
-func (f *facts) drop()    { f.set(func(f *facts) { f.dropped = true }) }
+func (f *facts) drop()    { f.set(func(f *facts) { f.lost, f.dropped = f.lost+1, true }) }
 func (f *facts) lose()    { f.set(func(f *facts) { f.lost++ }) }
+
+// outside records that key was written outside of the writer's own Hold, under no token.
+func (f *facts) outside(key any, when outside) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, t := range slices.Backward(f.all) {
+		if t.key == key {
+			t.outside = when
+			return
+		}
+	}
+}
 
 // under records that key was written under the number n.
 func (f *facts) under(n int64, key any) {
@@ -266,12 +291,26 @@ func (t *transaction) sameTable(other *transaction) bool {
 func (t *transaction) quoted() string {
 	for _, sql := range t.sent {
 		if written.MatchString(sql) {
-			sql = strings.Join(strings.Fields(sql), " ")
-			if len(sql) > 80 {
-				sql = sql[:80] + "…"
-			}
-			return " (" + sql + ")"
+			return quote(sql)
 		}
 	}
 	return ""
+}
+
+// statement returns the writing statement of t as quoted does, or the last statement if
+// none is recognized.
+func (t *transaction) statement() string {
+	if text := t.quoted(); text != "" || len(t.sent) == 0 {
+		return text
+	}
+	return quote(t.sent[len(t.sent)-1])
+}
+
+// quote returns a statement in a form for a sentence.
+func quote(sql string) string {
+	sql = strings.Join(strings.Fields(sql), " ")
+	if len(sql) > 80 {
+		sql = sql[:80] + "…"
+	}
+	return " (" + sql + ")"
 }

@@ -13,33 +13,6 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// The mistakes that a verdict names, as docs/testing.md lists them.
-const (
-	noGuard      = "no guard at all: no guard compares the token of what Do writes. Write inside the guard's Update, or with its On, under the context that Hold passes"
-	observes     = "no guard at all: a guard refused a token and let it write, as it does with DangerouslyReportOnly. Remove that option"
-	wrongName    = "wrong name: the guard was called for %s, and the lock is %q. Use the same name for both"
-	misminted    = "wrong name: the number was minted for %q, and the lock is %q. Use the same name for both"
-	twoNames     = "two names for one row: some units call the guard for %q, others for %s. All writers of a row must use one name"
-	noClaim      = "read before Update without Claim: a value was read before the token had raised the mark, and written back. Set the Locker's Claim to the guard's Admit, or read inside Update"
-	earlyRead    = "read before Hold: a value was read before the lock was acquired or minted, or from a cache, and written back. Read it under the token, from the guarded database"
-	swallowed    = "a refusal swallowed: the guard refused (%v), and Do returned nil. Return the guard's error"
-	overPool     = "write over the pool: a statement went around the guard's transaction while that was open%s. Make every write with the tx that Update passes"
-	outerContext = "outer context: the guard was called with a context from outside of Hold, which carries no token of %q. Use the context that Hold passes to its function or, for a lock of your own, the one from token.NewContext"
-	undone       = "a refusal swallowed: the guard's transaction was rolled back, and Do returned nil. Return the guard's error"
-	insists      = "a refusal retried: the guard refused (%v), and Do tried again under the same token, which is never admitted again. Return the guard's error, or end the Hold and start over"
-	retried      = "retry after unknown: after guard.ErrUnknown Do wrote again, and both writes were applied. End the Hold, acquire and claim again, and read whether the first was applied"
-	assumed      = "unknown taken for an answer: after guard.ErrUnknown Do went on as if the outcome were known. End the Hold, acquire and claim again, and read whether the write was applied"
-	partial      = "one unit in two transactions: the first was committed, and the second was refused or rolled back. Write both in one Update"
-	outlives     = "work that outlives Hold: a write was made, or begun, after Do had returned. Wait for it inside Hold"
-	savepoint    = "savepoint rolled back after Join: the transaction went on after a ROLLBACK TO, which undoes the admission. Join before the savepoint"
-	onlyFirst    = "only the first of two statements guarded: a unit wrote inside the guard's transaction, and outside of it too%s. Put both writes into one Update"
-	cached       = "token cached in a struct: a writer used the token #%d of another acquisition. Take the token from the context at each write"
-	mintedOnce   = "token cached in a struct: two units used the token #%d. Mint in each unit, right after it has acquired its lock"
-	outbox       = "outbox written outside the transaction: a unit wrote inside the guard's transaction, and to another table outside of it%s. Write the outbox with the tx that Update passes"
-	equality     = "equality instead of order: a newer token was refused because it differs from the mark. Refuse only tokens that are lower than the mark"
-	checkFirst   = "check, then write: the token was compared in another transaction or request than the write's, and the holder was paused in between. Compare it in the transaction that writes"
-)
-
 // evidence is what likely decides by.
 type evidence struct {
 	*explorer
@@ -232,10 +205,14 @@ func (e *evidence) some(is func(*transaction) bool) bool {
 
 // unfenced looks for writes that tracers observed and no guard admitted.
 func (e *evidence) unfenced() []string {
-	var found, inside *transaction
+	var found, inside, ahead, behind *transaction
 	for _, w := range append(slices.Clone(e.shape), e.writers...) {
 		w.facts.some(func(t *transaction) bool {
 			switch {
+			case t.outside == beforeHold && !t.fenced():
+				ahead = t
+			case t.outside == afterHold && !t.fenced():
+				behind = t
 			case (t.wrote() || e.Verdict == nil && t.blockedBeside()) && !t.fenced() && (found == nil || t.beside):
 				found = t
 			case t.fenced() && !t.claim && (t.wrote() || t.admits):
@@ -245,6 +222,10 @@ func (e *evidence) unfenced() []string {
 		})
 	}
 	switch {
+	case found == nil && behind != nil:
+		return []string{fmt.Sprintf(behindHold, behind.quoted())}
+	case found == nil && ahead != nil && (inside == nil || ahead.sameTable(inside)):
+		return []string{fmt.Sprintf(aheadOfHold, ahead.quoted())}
 	case found == nil:
 		return nil
 	case found.beside:
@@ -271,13 +252,26 @@ func (e *evidence) checks() bool {
 	return false
 }
 
-// unseenWrites returns the causes that cannot be distinguished without a tracer.
+// unseenWrites returns the causes that cannot be distinguished because a write was not
+// observed: its connection has no tracer, or its context is not Do's.
 func (e *evidence) unseenWrites() []string {
-	if e.Verdict == nil || len(e.covered.drivers) > 0 || !e.covered.guarded {
+	if e.Verdict == nil || !e.Breaks("trace") && !e.Breaks("order") && !e.Breaks("once") {
 		return nil
 	}
-	if !e.Breaks("trace") && !e.Breaks("order") && !e.Breaks("once") || e.noClaims() && !e.Breaks("trace") {
+	if lines := e.unheardWrites(); len(lines) > 0 {
+		if !e.checks() {
+			lines = append(lines, noGuard)
+		}
+		return lines
+	}
+	if !e.covered.guarded || e.noClaims() && !e.Breaks("trace") {
 		return nil
+	}
+	if len(e.covered.drivers) > 0 {
+		if e.Breaks("once") && !e.Breaks("trace") && !e.Breaks("order") {
+			return []string{earlyRead, otherPool}
+		}
+		return []string{otherPool}
 	}
 	const unseen = " (not observed: no tracer)"
 	lines := []string{fmt.Sprintf(overPool, unseen), fmt.Sprintf(onlyFirst, unseen), fmt.Sprintf(outbox, unseen), checkFirst}
@@ -288,6 +282,14 @@ func (e *evidence) unseenWrites() []string {
 		lines = append(lines, earlyRead)
 	}
 	return lines
+}
+
+// unheardWrites names writes under contexts that are not Do's.
+func (e *evidence) unheardWrites() []string {
+	if e.covered.unheard == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf(otherContext, e.covered.unheard, quote(e.covered.unheardSQL))}
 }
 
 // noClaims reports whether a guard admitted writes without a claim before them.
@@ -314,9 +316,9 @@ func (e *evidence) foreign() []string {
 	case e.Verdict == nil && e.unseenError() == nil:
 		return nil
 	case e.Verdict == nil && !e.checks():
-		return []string{noGuard}
+		return append(e.unheardWrites(), noGuard)
 	case e.Verdict == nil:
-		return []string{checkFirst}
+		return append(e.unheardWrites(), checkFirst)
 	case e.Verdict != nil && e.Breaks("spurious-refusal"):
 		return []string{equality}
 	case e.refused || slices.ContainsFunc(e.writers, (*writer).refusedItself):

@@ -93,21 +93,83 @@ func (l *listener) rehold(ctx context.Context) {
 	l.record(op)
 }
 
-// wrote takes the token from the context of the write if it carries one.
+// wrote takes the token from the context of the write if it carries one, and otherwise
+// the writer's. It takes none for a write before the writer's own Hold, or after it: in
+// production there is none.
 func (l *listener) wrote(ctx context.Context, began time.Duration, outcome history.Outcome, key any) {
 	l.traced.Store(true)
 	tok, ok := carried(ctx, l.stage.subject.Resource)
-	if held := l.tok.Load(); !ok && held != nil {
+	held := l.tok.Load()
+	if held == nil {
+		held = &token.Token{}
+	}
+	if !ok {
 		tok = *held
 	}
-	l.facts.under(tok.Number, key)
-	if tok.Number == 0 {
-		return // the count decides, because no rule about numbers applies
-	}
-	l.record(history.Op{
+	op := history.Op{
 		Kind: history.Write, Outcome: outcome, Began: began,
 		Number: tok.Number, Holder: tok.Holder,
-	})
+	}
+	op.Writer, op.Resource, op.Ended = l.name, l.stage.subject.Resource, l.now()
+	switch use := l.tokenUse(); {
+	case tok != *held: // a token of the program's own
+	case use == failpoint.TokenUndecided && l.deferWrite(op, key):
+		return
+	case use == failpoint.TokenHidden && !ok:
+		l.facts.outside(key, afterHold)
+		return
+	}
+	l.recordWrite(op, key)
+}
+
+// recordWrite records a write under the token of op. If that is none, the count decides:
+// no rule about numbers applies.
+func (w *writer) recordWrite(op history.Op, key any) {
+	w.facts.under(op.Number, key)
+	if op.Number != 0 {
+		w.stage.add(op)
+	}
+}
+
+// deferredWrite is a write before the writer has used the outer token or held the
+// resource itself. It has the outer token, or none.
+type deferredWrite struct {
+	op  history.Op
+	key any
+}
+
+// deferWrite keeps a write until the unit has ended. It returns false if it has.
+func (w *writer) deferWrite(op history.Op, key any) bool {
+	w.deferring.Lock()
+	defer w.deferring.Unlock()
+	if !w.unitOver {
+		w.deferred = append(w.deferred, deferredWrite{op, key})
+	}
+	return !w.unitOver
+}
+
+// recordDeferred records the deferred writes at the end of the unit. They have no token if
+// the writer has held the resource itself.
+func (w *writer) recordDeferred() {
+	w.deferring.Lock()
+	defer w.deferring.Unlock()
+	w.unitOver = true
+	for _, d := range w.deferred {
+		if w.tokenUse() == failpoint.TokenHidden {
+			w.facts.outside(d.key, beforeHold)
+		} else {
+			w.recordWrite(d.op, d.key)
+		}
+	}
+}
+
+// tokenUse returns how the writer has used the token of the kit's Hold so far.
+func (w *writer) tokenUse() failpoint.TokenUse {
+	ctx := w.outer.Load()
+	if ctx == nil {
+		return failpoint.TokenUsed
+	}
+	return failpoint.OuterTokenUse(*ctx, w.stage.subject.Resource)
 }
 
 // carried returns the token of resource in ctx. The lookup does not count as the guard's.
@@ -125,6 +187,9 @@ func (l *listener) Note(ctx context.Context, fact any) {
 	if again, is := fact.(failpoint.Reacquired); is && again.Resource == l.stage.subject.Resource {
 		l.rehold(ctx)
 		return
+	}
+	if sent, is := fact.(failpoint.Sent); is {
+		l.stage.unheard.heard(sent.Source)
 	}
 	minted, is := fact.(failpoint.Minted)
 	if is && minted.Resource == l.stage.subject.Resource && l.stage.subject.kept() {
@@ -169,7 +234,6 @@ func (l *listener) DropsCommit(context.Context, any) bool {
 	if l.claims.Load() || l.dead.Load() || int(l.commits.Add(1)) != l.dropCommitAt {
 		return false
 	}
-	l.facts.lose()
 	l.facts.drop()
 	return true
 }

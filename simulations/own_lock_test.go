@@ -112,6 +112,7 @@ func TestWrongProgramsWithALockOfTheirOwnAreNamed(t *testing.T) {
 				err := simulations.Check(t, untilFound(s.kept(c.work(s))))
 				t.Log(err)
 				require.ErrorContains(t, err, "Likely: "+c.says)
+				requirePlanned(t, err)
 			})
 		}
 	}
@@ -277,6 +278,7 @@ func TestOtherSpellingsWithAKeptLockAreNamed(t *testing.T) {
 				err := simulations.Check(t, untilFound(c.subject(s)))
 				t.Logf("after %s: %v", time.Since(began).Round(time.Millisecond), err)
 				requireLikely(t, err, c.says)
+				requirePlanned(t, err)
 			})
 		}
 	}

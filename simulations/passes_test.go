@@ -39,20 +39,21 @@ func many(s simulations.Subject) simulations.Subject {
 
 // surviving are the tests of correct subjects.
 var surviving = map[string]func(*testing.T, scope){
-	"in memory":                       runInMemory,
-	"in memory, odd":                  runOdd,
-	"PostgreSQL":                      runOnPostgres,
-	"rows of PostgreSQL":              runOnRows,
-	"protected tables":                runOnProtectedTables,
-	"databases over database/sql":     runOverDatabaseSQL,
-	"HTTP":                            runOverHTTP,
-	"a Hold of the subject's own":     runWithAHoldOfItsOwn,
-	"a lock of the subject's own":     runOnALockOfItsOwn,
-	"programs":                        runRight,
-	"programs over database/sql":      runRightOverDatabaseSQL,
-	"programs over Redis":             runRightOverRedis,
-	"a program over HTTP":             runRightOverHTTP,
-	"a fence by hand, with FOR SHARE": runForShare,
+	"in memory":                           runInMemory,
+	"in memory, odd":                      runOdd,
+	"PostgreSQL":                          runOnPostgres,
+	"rows of PostgreSQL":                  runOnRows,
+	"protected tables":                    runOnProtectedTables,
+	"databases over database/sql":         runOverDatabaseSQL,
+	"HTTP":                                runOverHTTP,
+	"a Hold of the subject's own":         runWithAHoldOfItsOwn,
+	"a lock of the subject's own":         runOnALockOfItsOwn,
+	"programs":                            runRight,
+	"programs that write outside of Hold": runOutsideHold,
+	"programs over database/sql":          runRightOverDatabaseSQL,
+	"programs over Redis":                 runRightOverRedis,
+	"a program over HTTP":                 runRightOverHTTP,
+	"a fence by hand, with FOR SHARE":     runForShare,
 }
 
 // No correct program gets a verdict.

@@ -289,6 +289,7 @@ func (x *explorer) shuffle(ctx context.Context, seed uint64) error {
 	if err != nil {
 		return err
 	}
+	defer st.close()
 	x.moves(st, seed)
 	err = st.judge()
 	x.covered.observe(st)

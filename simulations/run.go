@@ -129,7 +129,7 @@ func examine(ctx context.Context, s Subject) (coverage, error) {
 }
 
 // leastSeeds is the minimum number of random interleavings for the twin, however long
-// they take. Most twins are corrupted by one of the first ten; a few programs, whose lock
+// they take, unless Limit ends them. Most twins are corrupted by one of the first ten; a few programs, whose lock
 // waits for its server, by one in fifty.
 const leastSeeds = 2000
 
@@ -143,27 +143,37 @@ func corruptTwin(ctx context.Context, s Subject) (string, error) {
 	n, planned := 0, error(nil)
 	two, three := interleavings(x.steps, 0, 0, s.kept())
 	all := append(two, three...)
-	for ; n < len(all) && planned == nil; n++ {
+	for ; n < len(all) && planned == nil && (n == 0 || !s.spent(4)); n++ {
 		planned = x.perform(ctx, all[n])
 	}
 	if !corrupted(planned) {
-		return "", x.vacuous("plan", planned)
+		return "", x.vacuous("plan", planned, n < len(all))
 	}
 	m, drawn := 0, error(nil)
-	for begun := time.Now(); drawn == nil && (m < leastSeeds || s.goesOn(begun, m)); m++ {
+	for begun := time.Now(); drawn == nil && s.twinGoesOn(begun, m); m++ {
 		drawn = x.shuffle(ctx, s.Seed+uint64(m))
 	}
 	if !corrupted(drawn) {
-		return "", x.vacuous("random", drawn)
+		return "", x.vacuous("random", drawn, m < leastSeeds)
 	}
 	return fmt.Sprintf("as expected, the twin was corrupted, by interleaving %d of %d and by random %d:\n%s\n%s",
 		n, len(all), m, planned, drawn), nil
 }
 
+// twinGoesOn reports whether to perform another random interleaving of the twin after m.
+func (s Subject) twinGoesOn(begun time.Time, m int) bool {
+	return m == 0 || !s.spent(4) && (m < leastSeeds || s.goesOn(begun, m))
+}
+
 // vacuous returns the verdict for a twin that was not corrupted, or err if the twin could
-// not be performed.
-func (x *explorer) vacuous(plan string, err error) error {
-	if err == nil {
+// not be performed. limited means that Limit has ended it.
+func (x *explorer) vacuous(plan string, err error, limited bool) error {
+	switch {
+	case err == nil && limited:
+		return &Verdict{Interleaving: plan, LikelyCauses: []string{
+			fmt.Sprintf("Limit (%s) ended the twin after %d interleavings of the plan and %d random ones. Raise Limit, or make Do faster", x.subject.Limit, x.covered.performed, x.covered.drawn),
+		}}
+	case err == nil:
 		return &Verdict{Interleaving: plan, LikelyCauses: x.likelyVacuous()}
 	}
 	return fmt.Errorf("simulations: the twin: %w", err)

@@ -93,7 +93,7 @@ func call(ctx context.Context, client *http.Client, method, url string, n *int) 
 	return err
 }
 
-// counter is a service in two replicas over one table, and a client of both. Each replica
+// counter is a service in one or more replicas over one table, and a client of all. Each replica
 // has its own in-flight table, like a process.
 type counter struct {
 	*table
@@ -106,14 +106,14 @@ type counter struct {
 
 // openCounter starts a service that writes by write, behind the middleware if wrapped is
 // true.
-func openCounter(t *testing.T, wrapped bool, write writing) *counter {
+func openCounter(t *testing.T, replicas int, wrapped bool, write writing) *counter {
 	t.Helper()
 	redis, prefix := testenv.Redis(t)
 	c := &counter{table: newTable(t), issuer: &redistoken.Issuer{Client: redis, Prefix: prefix}}
 	fence := &sqlguard.Guard{DB: c.pool, Schema: c.schema}
 	c.locks = &lock.Locker{Issuer: c.issuer, Claim: fence.Admit}
 	var hosts []string
-	for range 2 {
+	for range replicas {
 		mux := http.NewServeMux()
 		var handler http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			c.serve(w, r, func(ctx context.Context, n int) error { return write(ctx, fence, c.sets, n) })
@@ -161,9 +161,9 @@ func plainWrite(ctx context.Context, fence *sqlguard.Guard, sets string, n int) 
 	return err
 }
 
-// add reads from one replica, and writes to the other.
+// add reads from and writes to the next replica.
 func (c *counter) add(ctx context.Context) error {
-	url := c.urls[c.units.Add(1)%2]
+	url := c.urls[c.units.Add(1)%int64(len(c.urls))]
 	var n int
 	if err := call(ctx, c.client, http.MethodGet, url, &n); err != nil {
 		return err
@@ -197,6 +197,14 @@ func TestWrongProgramsOverHTTPAreNamed(t *testing.T) {
 				return nil
 			}
 		}},
+		"an unknown taken for a success": {"unknown taken for an answer", true, guardedWrite, func(c *counter) func(context.Context) error {
+			return func(ctx context.Context) error {
+				if err := c.hold(ctx); !errors.Is(err, guard.ErrUnknown) {
+					return err
+				}
+				return nil
+			}
+		}},
 		"retry after unknown": {"retry after unknown", true, guardedWrite, func(c *counter) func(context.Context) error {
 			return func(ctx context.Context) error {
 				return c.locks.Hold(ctx, resource, func(ctx context.Context) error {
@@ -211,21 +219,57 @@ func TestWrongProgramsOverHTTPAreNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := openCounter(t, p.wrapped, p.write)
+			c := openCounter(t, 2, p.wrapped, p.write)
 			began := time.Now()
 			err := simulations.Check(t, untilFound(c.subject(p.unit(c))))
 			t.Logf("after %s: %v", time.Since(began).Round(time.Millisecond), err)
 			require.ErrorContains(t, err, "Likely: "+p.says)
+			requirePlanned(t, err)
 		})
 	}
 }
 
 func runRightOverHTTP(t *testing.T, try scope) {
-	c := openCounter(t, true, guardedWrite)
+	c := openCounter(t, 2, true, guardedWrite)
 	began := time.Now()
 	covered, err := simulations.Cover(t.Context(), try(c.subject(c.hold)))
 	t.Logf("after %s: %s", time.Since(began).Round(time.Millisecond), covered)
 	require.NoError(t, err)
 	require.Contains(t, covered, "tracers: HTTP, pgx")
 	require.Contains(t, covered, "answers to writes were lost")
+}
+
+// With one replica its in-flight table hides a check in front of a write that is not
+// guarded. The coverage reports the write.
+func TestAPlainWriteBehindTheMiddlewareIsReported(t *testing.T) {
+	t.Parallel()
+	for name, write := range map[string]writing{"plain": plainWrite, "guarded": guardedWrite} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := openCounter(t, 1, true, write)
+			covered, err := simulations.Cover(t.Context(), some(c.subject(c.hold)))
+			require.NoError(t, err)
+			require.Equal(t, name == "plain", strings.Contains(covered, "not covered: a write was made outside a guard (UPDATE"), covered)
+			require.NotContains(t, covered, "only HTTP was heard")
+		})
+	}
+}
+
+// If the service has no Handler, nothing of it is observed.
+func TestAServiceThatIsNotHeardIsReported(t *testing.T) {
+	t.Parallel()
+	c := openCounter(t, 1, true, plainWrite)
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.serve(w, r, func(ctx context.Context, n int) error {
+			_, err := c.pool.Exec(ctx, c.sets, n)
+			return err
+		})
+	}))
+	t.Cleanup(plain.Close)
+	c.urls = []string{plain.URL}
+	s := c.subject(func(ctx context.Context) error { return holdUnclaimed(ctx, c.issuer, c.add) })
+	s.Unguarded = c.add
+	covered, err := simulations.Cover(t.Context(), untilFound(s))
+	require.Error(t, err)
+	require.Contains(t, covered, "not covered: only HTTP was heard: writes of the service were not observed")
 }

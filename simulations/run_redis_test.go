@@ -90,6 +90,14 @@ func TestWrongProgramsOverRedisAreNamed(t *testing.T) {
 				})
 			}
 		}},
+		"an unknown taken for a success": {"unknown taken for an answer", func(s *stock) func(context.Context) error {
+			return func(ctx context.Context) error {
+				if err := s.guarded(ctx); !errors.Is(err, guard.ErrUnknown) {
+					return err
+				}
+				return nil
+			}
+		}},
 		"a refusal swallowed": {"a refusal swallowed", func(s *stock) func(context.Context) error {
 			return func(ctx context.Context) error {
 				if err := s.guarded(ctx); !errors.Is(err, guard.ErrStale) {
@@ -110,6 +118,7 @@ func TestWrongProgramsOverRedisAreNamed(t *testing.T) {
 			err := simulations.Check(t, untilFound(s.subject(c.make(s))))
 			t.Logf("after %s: %v", time.Since(began).Round(time.Millisecond), err)
 			require.ErrorContains(t, err, "Likely: "+c.says)
+			requirePlanned(t, err)
 		})
 	}
 }

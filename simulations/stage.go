@@ -30,21 +30,29 @@ type stage struct {
 	timed    bool  // only the paused holders are stopped in the middle
 	delayed  bool  // Expire was, by stopped writers
 	broken   error // why the interleaving could not be performed
+	unheard  *unheard
 }
 
 func newStage(ctx context.Context, s Subject, twin bool) (*stage, error) {
-	st := &stage{subject: s, twin: twin, recorder: history.NewRecorder(), ctx: ctx}
+	st := &stage{subject: s, twin: twin, recorder: history.NewRecorder(), ctx: failpoint.Untraced(ctx)}
 	st.clock = &clock{now: st.recorder.Now}
 	if twin && s.Unguarded == nil {
-		st.ctx = failpoint.Unguarded(ctx)
+		st.ctx = failpoint.Unguarded(st.ctx)
 	}
-	base, err := s.Count(ctx)
+	base, err := s.Count(st.ctx)
 	if err != nil {
 		return nil, fmt.Errorf("simulations: Count: %w", err)
 	}
 	st.base = base
-	return st, st.look()
+	if err := st.look(); err != nil {
+		return nil, err
+	}
+	st.unheard = watchUnheard()
+	return st, nil
 }
+
+// close ends the stage. Every stage must be closed.
+func (st *stage) close() { st.unheard.stop() }
 
 // unfenced reports whether the twin is code of its own, which claims nothing.
 func (st *stage) unfenced() bool { return st.twin && st.subject.Unguarded != nil }

@@ -62,6 +62,12 @@ type Subject struct {
 	// performed for each millisecond of Budget, because a synctest bubble's clock hardly
 	// moves. Zero means 2 s.
 	Budget time.Duration
+	// Limit is the time that the whole run may take, except for the interleaving that it is
+	// performing then. The interleavings of two holders get half of it, in the order of the
+	// plan, the random ones and those of three holders at most a quarter more, and the twin
+	// the rest. At least one of each kind is performed. A run whose twin was not corrupted
+	// within Limit fails. Zero means no limit.
+	Limit time.Duration
 	// Seed is the seed of the random interleavings. Zero means a random seed, which is
 	// printed.
 	Seed uint64
@@ -72,6 +78,8 @@ type Subject struct {
 	extent extent
 	slack  time.Duration
 	strays time.Duration
+
+	begun time.Time // when the run began
 }
 
 // extent limits the number of interleavings.
@@ -102,9 +110,10 @@ func (s Subject) complete() (Subject, error) {
 		return s, errors.New("simulations: Subject has no Do")
 	case s.Count == nil:
 		return s, errors.New("simulations: Subject has no Count")
-	case s.TTL < 0 || s.MaxBlocking < 0 || s.Budget < 0:
+	case s.TTL < 0 || s.MaxBlocking < 0 || s.Budget < 0 || s.Limit < 0:
 		return s, errors.New("simulations: Subject has a negative duration")
 	}
+	s.begun = time.Now()
 	s.TTL = cmp.Or(s.TTL, DefaultTTL)
 	s.Budget = cmp.Or(s.Budget, defaultBudget)
 	s.slack = cmp.Or(s.slack, defaultSlack)
@@ -119,11 +128,19 @@ func (s Subject) kept() bool { return s.Expire != nil }
 // goesOn reports whether to perform another interleaving after n in this half of the
 // budget.
 func (s Subject) goesOn(begun time.Time, n int) bool {
+	if n > 0 && s.spent(3) {
+		return false
+	}
 	if s.extent != (extent{}) {
 		return n < s.extent.others
 	}
 	half := s.Budget / 2
 	return time.Since(begun) < half && time.Duration(n)*shortest < half
+}
+
+// spent reports whether the run has used up so many quarters of Limit.
+func (s Subject) spent(quarters time.Duration) bool {
+	return s.Limit > 0 && time.Since(s.begun) >= s.Limit/4*quarters
 }
 
 // sample returns about most of all, evenly spaced, and every interleaving in which an

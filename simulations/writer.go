@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,6 +62,11 @@ type writer struct {
 	tries    int             // the number of attempts of an undisturbed writer
 	outcome  history.Outcome // of its unit
 	said     error           // of its unit
+
+	outer     atomic.Pointer[context.Context] // Do's, with the token of the kit's Hold; nil if Do takes its own lock
+	deferring sync.Mutex
+	deferred  []deferredWrite // whose token is not decided yet
+	unitOver  bool            // no write is deferred any more
 
 	tok        atomic.Pointer[token.Token]
 	endless    atomic.Pointer[endlessError]
@@ -151,9 +157,11 @@ func (w *writer) work(ctx context.Context) error {
 	op := history.Op{Kind: history.Unit, Began: w.now()}
 	if tok := w.tok.Load(); tok != nil {
 		ctx = failpoint.WithOuterToken(ctx, tok.Resource, *tok)
+		w.outer.Store(&ctx)
 	}
 	err := w.stage.do(ctx)
 	w.facts.finish()
+	w.recordDeferred()
 	if tok := w.tok.Load(); tok != nil {
 		op.Number, op.Holder = tok.Number, tok.Holder
 	}

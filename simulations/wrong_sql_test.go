@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
@@ -34,6 +35,7 @@ type till struct {
 	fence  *stdsql.Guard
 	issuer *redistoken.Issuer
 	locks  *lock.Locker
+	config *pgx.ConnConfig // on PostgreSQL
 }
 
 const untraced = "PostgreSQL without a tracer"
@@ -69,7 +71,9 @@ func postgresTill(t *testing.T, wrap func(driver.Connector) driver.Connector) *t
 	given, schema := testenv.Postgres(t)
 	config := *given.Config().ConnConfig
 	config.RuntimeParams["search_path"] = schema
-	return openTill(t, &stdsql.Guard{DB: opened(t, wrap(stdlib.GetConnector(config))), Schema: schema})
+	s := openTill(t, &stdsql.Guard{DB: opened(t, wrap(stdlib.GetConnector(config))), Schema: schema})
+	s.config = &config
+	return s
 }
 
 func openTill(t *testing.T, fence *stdsql.Guard) *till {
@@ -208,6 +212,14 @@ var wrongTills = []struct {
 			}
 		}
 	})},
+	{"an unknown taken for a success", "unknown taken for an answer", map[string]string{"SQLite": "no answer to a write was lost"}, func(s *till) func(context.Context) error {
+		return func(ctx context.Context) error {
+			if err := s.guarded(ctx); !errors.Is(err, guard.ErrUnknown) {
+				return err
+			}
+			return nil
+		}
+	}},
 	{"retry after a COMMIT that failed", "retry after unknown", map[string]string{untraced: "no answer to a write was lost"}, func(s *till) func(context.Context) error {
 		return func(ctx context.Context) error {
 			return s.hold(ctx, func(ctx context.Context) (err error) {
@@ -287,6 +299,7 @@ func TestWrongProgramsOverDatabaseSQLAreNamed(t *testing.T) {
 					return
 				}
 				require.ErrorContains(t, err, "Likely: "+c.says)
+				requirePlanned(t, err)
 			})
 		}
 	}

@@ -280,13 +280,29 @@ func TestWrongProgramsAreNamed(t *testing.T) {
 				began := time.Now()
 				subject := s.subject(c.make(s))
 				if tracer == nil && c.unseen {
-					require.NoError(t, simulations.Check(t, some(subject)))
+					covered, err := simulations.Cover(t.Context(), some(subject))
+					require.NoError(t, err)
+					require.Contains(t, covered, "not covered: no tracer")
 					return
 				}
 				err := simulations.Check(t, untilFoundAs(c.says, subject))
 				t.Logf("after %s: %v", time.Since(began).Round(time.Millisecond), err)
 				require.ErrorContains(t, err, "Likely: "+c.says)
+				requirePlanned(t, err)
 			})
 		}
 	}
+}
+
+// requirePlanned requires that an interleaving of the plan found the mistake, or an
+// undisturbed one. A run with the default Budget performs all of those with two holders.
+// On a busy machine a holder may reach its step too late, and one with three finds it.
+func requirePlanned(t *testing.T, err error) {
+	t.Helper()
+	var verdict *simulations.Verdict
+	if !errors.As(err, &verdict) {
+		require.Regexp(t, "(undisturbed|[23]_holders/)", err.Error())
+		return
+	}
+	require.Regexp(t, "^(undisturbed$|[23]_holders/)", verdict.Interleaving, "%v", err)
 }

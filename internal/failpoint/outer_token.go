@@ -17,17 +17,17 @@ type outerToken struct {
 	tok      any
 
 	mu    sync.Mutex
-	state tokenUse
+	state tokenState
 	holds int // nested Holds that have not ended
 }
 
-type tokenUse int
+type tokenState int
 
 const (
-	undecided tokenUse = iota
-	usedFirst          // the token was used before a Hold
-	heldFirst          // the code held the resource before it used the token
-	heldAgain          // as heldFirst; that Hold has ended, and another has begun
+	undecided tokenState = iota
+	usedFirst            // the token was used before a Hold
+	heldFirst            // the code held the resource before it used the token
+	heldAgain            // as heldFirst; that Hold has ended, and another has begun
 )
 
 type outerTokenKey struct{}
@@ -42,6 +42,10 @@ func WithOuterToken(ctx context.Context, resource string, tok any) context.Conte
 // Reacquired is the note that code under an outer token has held and released the
 // resource, and is about to acquire it again.
 type Reacquired struct{ Resource string }
+
+// UsedFirst is the note that code acquires the resource after it has used the outer
+// token. In production it would have had no token.
+type UsedFirst struct{ Resource string }
 
 // Reacquires reports whether a Hold of resource under ctx is a new acquisition although
 // ctx carries a lease.
@@ -70,13 +74,10 @@ func EnterHold(ctx context.Context, resource string) (inner context.Context, lea
 	if l == nil {
 		return ctx, func() {}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.state == usedFirst {
+	if l.enter() == usedFirst {
+		Note(ctx, UsedFirst{resource})
 		return ctx, func() {}
 	}
-	l.state = heldFirst
-	l.holds++
 	return context.WithValue(ctx, outerTokenKey{}, (*outerToken)(nil)), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -84,8 +85,20 @@ func EnterHold(ctx context.Context, resource string) (inner context.Context, lea
 	}
 }
 
+// enter records that a nested Hold begins, and returns the state.
+func (l *outerToken) enter() tokenState {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state != usedFirst {
+		l.state = heldFirst
+		l.holds++
+	}
+	return l.state
+}
+
 // HidesToken reports whether ctx would not carry tok in production. Callers call it
-// before they use tok.
+// before they use tok: if the code has not held the resource yet, it uses the outer token
+// from now on.
 func HidesToken(ctx context.Context, resource string, tok any) bool {
 	l := outerTokenOf(ctx, resource)
 	if l == nil || l.tok != tok {
@@ -97,6 +110,45 @@ func HidesToken(ctx context.Context, resource string, tok any) bool {
 		l.state = usedFirst
 	}
 	return l.state != usedFirst
+}
+
+// HidesTokenNow is [HidesToken] for callers that only look at tok, as a listener and
+// token.All do. It decides nothing.
+func HidesTokenNow(ctx context.Context, resource string, tok any) bool {
+	l := outerTokenOf(ctx, resource)
+	if l == nil || l.tok != tok {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state == heldFirst || l.state == heldAgain
+}
+
+// TokenUse is how code has used its outer token so far.
+type TokenUse int
+
+// The uses of an outer token.
+const (
+	TokenUsed      TokenUse = iota // the code has used it, or is inside a Hold; or there is none
+	TokenUndecided                 // the code has neither used it nor held the resource
+	TokenHidden                    // the code holds the resource itself, and is outside of its Holds
+)
+
+// OuterTokenUse returns how the code under ctx, from [WithOuterToken], has used the token.
+func OuterTokenUse(ctx context.Context, resource string) TokenUse {
+	l := outerTokenOf(ctx, resource)
+	if l == nil {
+		return TokenUsed
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.state == undecided:
+		return TokenUndecided
+	case l.state == usedFirst || l.holds > 0:
+		return TokenUsed
+	}
+	return TokenHidden
 }
 
 func outerTokenOf(ctx context.Context, resource string) *outerToken {

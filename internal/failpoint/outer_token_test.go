@@ -58,6 +58,41 @@ func TestCodeThatHoldsFirstSeesTheTokenInsideItsHoldOnly(t *testing.T) {
 	}
 }
 
+// A look at the token decides nothing: a Hold that follows is the code's own.
+func TestALookAtTheOuterTokenIsNoUse(t *testing.T) {
+	t.Parallel()
+	var h hooktest.Record
+	ctx := h.Listen(failpoint.WithOuterToken(t.Context(), lock, 33))
+	use := func() failpoint.TokenUse { return failpoint.OuterTokenUse(ctx, lock) }
+	require.False(t, failpoint.HidesTokenNow(ctx, lock, 33))
+	require.Equal(t, failpoint.TokenUndecided, use())
+	_, leave := enter(ctx)
+	require.Equal(t, failpoint.TokenUsed, use(), "inside the Hold")
+	require.True(t, failpoint.HidesTokenNow(ctx, lock, 33))
+	require.False(t, failpoint.HidesTokenNow(ctx, lock, 34), "a token of the program's own")
+	leave()
+	require.Equal(t, failpoint.TokenHidden, use())
+	require.True(t, failpoint.HidesToken(ctx, lock, 33))
+	require.Empty(t, h.Notes)
+
+	require.Equal(t, failpoint.TokenUsed, failpoint.OuterTokenUse(t.Context(), lock), "no outer token")
+	require.Equal(t, failpoint.TokenUsed, failpoint.OuterTokenUse(ctx, "account/7"))
+	require.False(t, failpoint.HidesTokenNow(t.Context(), lock, 33))
+}
+
+func TestAHoldAfterAUseOfTheOuterTokenIsNoted(t *testing.T) {
+	t.Parallel()
+	var h hooktest.Record
+	ctx := h.Listen(failpoint.WithOuterToken(t.Context(), lock, 33))
+	require.False(t, failpoint.HidesToken(ctx, lock, 33))
+	require.Equal(t, failpoint.TokenUsed, failpoint.OuterTokenUse(ctx, lock))
+	require.Empty(t, h.Notes)
+	_, leave := enter(ctx)
+	leave()
+	require.Equal(t, []any{failpoint.UsedFirst{Resource: lock}}, h.Notes)
+	require.False(t, failpoint.HidesTokenNow(ctx, lock, 33))
+}
+
 // Holds of one outer token that overlap count as one: the lock is released when the last
 // of them ends.
 func TestParallelHoldsAreOneUntilTheLastEnds(t *testing.T) {

@@ -56,8 +56,22 @@ var readers = []string{
 // a function that it calls may write.
 func Reads(sql string) bool {
 	verb := Verb(sql)
-	return slices.Contains(readers, verb) || verb == "WITH" && !writing.MatchString(sql)
+	return slices.Contains(readers, verb) || verb == "WITH" && !WritesInWith(sql)
 }
+
+// Writes reports whether an SQL text writes rows, judged by its words. It returns false
+// for the name of a prepared statement, and for a SELECT whose function writes.
+func Writes(sql string) bool {
+	verb := Verb(sql)
+	return slices.Contains(writers, verb) || WritesInWith(sql)
+}
+
+// WritesInWith reports whether an SQL text is a WITH that writes. PostgreSQL's command tag
+// may be that of the SELECT after it.
+func WritesInWith(sql string) bool { return Verb(sql) == "WITH" && writing.MatchString(sql) }
+
+// writers are the verbs of statements that write rows.
+var writers = []string{"INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE", "COPY", "TRUNCATE", "CALL"}
 
 // reads are the command tags of PostgreSQL's statements that write nothing (manual,
 // "Message Formats", CommandComplete).

@@ -31,6 +31,19 @@ func TestReads(t *testing.T) {
 	}
 }
 
+func TestWrites(t *testing.T) {
+	t.Parallel()
+	for sql, writes := range map[string]bool{
+		"insert into x VALUES (1)": true, "-- why\nUPDATE x SET y = 1": true, "CALL p()": true, "COPY x FROM STDIN": true,
+		"WITH a AS (DELETE FROM x RETURNING 1) SELECT * FROM a": true,
+		"SELECT 1": false, "WITH a AS (SELECT 1) SELECT * FROM a": false, "BEGIN": false, "CREATE TABLE x (y int)": false,
+		"a_prepared_statement": false, "": false,
+	} {
+		require.Equal(t, writes, sqltext.Writes(sql), "%q", sql)
+		require.Equal(t, writes && sqltext.Verb(sql) == "WITH", sqltext.WritesInWith(sql), "%q", sql)
+	}
+}
+
 func TestRollsBackTo(t *testing.T) {
 	t.Parallel()
 	for sql, is := range map[string]bool{

@@ -3,6 +3,7 @@ package httppoint_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -55,6 +56,53 @@ func TestALostAnswer(t *testing.T) {
 			require.NoError(t, resp.Body.Close())
 			require.Empty(t, h.ReplyKeys)
 		})
+	}
+}
+
+// The service does not get the request, and the caller cannot tell.
+func TestALostRequest(t *testing.T) {
+	t.Parallel()
+	for method, lost := range map[string]bool{http.MethodPut: true, http.MethodGet: false} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			var served atomic.Int32
+			service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served.Add(1) }))
+			t.Cleanup(service.Close)
+			h := hooktest.Record{DropCommits: true}
+			client := &http.Client{Transport: httppoint.Transport{Base: service.Client().Transport}}
+			req, err := http.NewRequestWithContext(h.Listen(t.Context()), method, service.URL, strings.NewReader("a body"))
+			require.NoError(t, err)
+			resp, err := client.Do(req)
+			require.Equal(t, []failpoint.Step{failpoint.Request, failpoint.Response}, h.Steps)
+			if lost {
+				require.ErrorIs(t, err, failpoint.ErrLost)
+				require.Equal(t, []any{req}, h.CommitKeys)
+				require.Zero(t, served.Load())
+				return
+			}
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.EqualValues(t, 1, served.Load())
+			require.Empty(t, h.CommitKeys)
+		})
+	}
+}
+
+// Only one of two nested transports drops the request, in either order.
+func TestARequestIsLostOnce(t *testing.T) {
+	t.Parallel()
+	s := serve(t, httppoint.Handler)
+	for name, transport := range s.around() {
+		h := hooktest.Record{DropCommits: true}
+		ctx := h.Listen(token.NewContext(t.Context(), token.Token{Resource: "account/42", Number: 33, Holder: "a"}))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPut, s.URL, http.NoBody)
+		require.NoError(t, err)
+		_, err = (&http.Client{Transport: transport}).Do(req)
+		require.ErrorIs(t, err, failpoint.ErrLost, name)
+		require.Len(t, h.CommitKeys, 1, name)
+		if name == "inside the guard's" {
+			require.ErrorIs(t, err, guard.ErrUnknown, name)
+		}
 	}
 }
 

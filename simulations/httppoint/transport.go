@@ -38,6 +38,12 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	failpoint.At(ctx, failpoint.Request, req)
 	defer failpoint.At(ctx, failpoint.Response, req)
 	failpoint.Note(ctx, failpoint.Sent{Driver: "HTTP", Key: req, SQL: req.Method})
+	if !reads(req.Method) && failpoint.DropsCommit(ctx, req) {
+		if req.Body != nil {
+			_ = req.Body.Close() // required of a RoundTripper, also on errors
+		}
+		return nil, failpoint.ErrLost
+	}
 	resp, err := t.base().RoundTrip(out.WithContext(failpoint.WithKey(ctx, req)))
 	if err == nil && resp.StatusCode < 300 && !reads(req.Method) && failpoint.DropsReply(ctx, req) {
 		return nil, errors.Join(failpoint.ErrLost, resp.Body.Close())

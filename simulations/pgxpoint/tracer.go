@@ -3,7 +3,9 @@ package pgxpoint
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -30,6 +32,8 @@ var (
 func (Tracer) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
 	if t := traced(ctx, conn); t != nil {
 		t.send(ctx, conn, false, data.SQL)
+	} else {
+		noteUnheard(ctx, conn, data.SQL)
 	}
 	return ctx
 }
@@ -37,7 +41,7 @@ func (Tracer) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data pgx.Trac
 // TraceQueryEnd implements [pgx.QueryTracer]. It may block.
 func (Tracer) TraceQueryEnd(_ context.Context, conn *pgx.Conn, data pgx.TraceQueryEndData) {
 	if t := transactionOf(conn); t != nil {
-		t.addTag(data.CommandTag)
+		t.addTag(data.CommandTag, t.sent.writesInWith)
 		t.finish(conn, data.Err)
 	}
 }
@@ -45,7 +49,13 @@ func (Tracer) TraceQueryEnd(_ context.Context, conn *pgx.Conn, data pgx.TraceQue
 // TraceBatchStart implements [pgx.BatchTracer]. It may block. It returns ctx.
 func (Tracer) TraceBatchStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
 	t := traced(ctx, conn)
-	if t == nil || data.Batch == nil {
+	if data.Batch == nil {
+		return ctx
+	}
+	if t == nil {
+		for _, q := range data.Batch.QueuedQueries {
+			noteUnheard(ctx, conn, q.SQL)
+		}
 		return ctx
 	}
 	texts := make([]string, 0, data.Batch.Len())
@@ -59,7 +69,7 @@ func (Tracer) TraceBatchStart(ctx context.Context, conn *pgx.Conn, data pgx.Trac
 // TraceBatchQuery implements [pgx.BatchTracer].
 func (Tracer) TraceBatchQuery(_ context.Context, conn *pgx.Conn, data pgx.TraceBatchQueryData) {
 	if t := transactionOf(conn); t != nil {
-		t.addTag(data.CommandTag)
+		t.addTag(data.CommandTag, sqltext.WritesInWith(data.SQL))
 	}
 }
 
@@ -74,6 +84,8 @@ func (Tracer) TraceBatchEnd(_ context.Context, conn *pgx.Conn, data pgx.TraceBat
 func (Tracer) TraceCopyFromStart(ctx context.Context, conn *pgx.Conn, _ pgx.TraceCopyFromStartData) context.Context {
 	if t := traced(ctx, conn); t != nil {
 		t.send(ctx, conn, false, "copy")
+	} else {
+		noteUnheard(ctx, conn, "copy")
 	}
 	return ctx
 }
@@ -81,7 +93,7 @@ func (Tracer) TraceCopyFromStart(ctx context.Context, conn *pgx.Conn, _ pgx.Trac
 // TraceCopyFromEnd implements [pgx.CopyFromTracer]. It may block.
 func (Tracer) TraceCopyFromEnd(_ context.Context, conn *pgx.Conn, data pgx.TraceCopyFromEndData) {
 	if t := transactionOf(conn); t != nil {
-		t.addTag(data.CommandTag)
+		t.addTag(data.CommandTag, false)
 		t.finish(conn, data.Err)
 	}
 }
@@ -145,6 +157,30 @@ func traced(ctx context.Context, conn *pgx.Conn) *transaction {
 	return t
 }
 
+// noteUnheard reports a write that no listener receives.
+func noteUnheard(ctx context.Context, conn *pgx.Conn, text string) {
+	if failpoint.IsUnheard(ctx) && sqltext.Writes(text) {
+		failpoint.NoteUnheard(failpoint.Unheard{Source: sourceOf(conn), SQL: text})
+	}
+}
+
+// source is a database, as a simulation distinguishes them.
+type source string
+
+const sourceKey = "fencepost.pgxpoint.source"
+
+// sourceOf returns the database of conn: its server and the schema that it uses.
+func sourceOf(conn *pgx.Conn) source {
+	data := conn.PgConn().CustomData()
+	known, ok := data[sourceKey].(source)
+	if !ok {
+		c := conn.Config()
+		known = source(fmt.Sprint(c.Host, " ", c.Port, " ", c.Database, " ", c.RuntimeParams["search_path"]))
+		data[sourceKey] = known
+	}
+	return known
+}
+
 // send reports what the texts will do. It stores the state before it calls the listener,
 // which may never return.
 func (t *transaction) send(ctx context.Context, conn *pgx.Conn, batch bool, texts ...string) {
@@ -171,7 +207,7 @@ func (t *transaction) send(ctx context.Context, conn *pgx.Conn, batch bool, text
 		failpoint.Note(t.ctx, failpoint.Joined{Key: t.key})
 	}
 	for _, text := range texts {
-		failpoint.Note(t.ctx, failpoint.Sent{Driver: "pgx", Key: t.key, SQL: text})
+		failpoint.Note(t.ctx, failpoint.Sent{Driver: "pgx", Source: sourceOf(conn), Key: t.key, SQL: text})
 	}
 	if r.canDropReply(conn, t) && guardKey == nil && !t.byGuard && failpoint.DropsReply(t.ctx, t.key) {
 		t.dropped = dropReply(ctx, conn)
@@ -206,6 +242,8 @@ type request struct {
 	connClosed bool           // the connection had been closed before
 	batch      bool           // it is a pgx.Batch
 	copies     bool           // it is a COPY
+	// writesInWith means that it writes in a WITH, which its command tag may not show
+	writesInWith bool
 }
 
 func newRequest(conn *pgx.Conn, texts []string) request {
@@ -227,18 +265,20 @@ func newRequest(conn *pgx.Conn, texts []string) request {
 		r.empty = false
 		r.copies = r.copies || sqltext.Verb(text) == "COPY"
 		r.writes = r.writes || !sqltext.Reads(text)
+		r.writesInWith = r.writesInWith || sqltext.WritesInWith(text)
 	}
 	return r
 }
 
 // addTag is called with each command tag, before the error that comes with it. The server
 // sends a tag for a statement that has run. If the transaction is rolled back later, the
-// write does not count.
-func (t *transaction) addTag(tag pgconn.CommandTag) {
+// write does not count. The tag of a WITH is that of its last part: if that is a SELECT,
+// it does not show the writes of the others.
+func (t *transaction) addTag(tag pgconn.CommandTag, writesInWith bool) {
 	if t.last = tag.String(); t.last == "COMMIT" {
 		t.committed = true
 	}
-	t.wrote = t.wrote || sqltext.Wrote(t.last)
+	t.wrote = t.wrote || sqltext.Wrote(t.last) || writesInWith && strings.HasPrefix(t.last, "SELECT")
 }
 
 // finish is called with the error of the request, or nil after its last reply.

@@ -126,6 +126,21 @@ var ways = map[string]struct {
 		b.Queue("SELECT 1/(SELECT 0)")
 		return pool.SendBatch(ctx, b).Close()
 	}, true, []string{"begin undone"}, 0},
+	"a WITH that writes, before a SELECT": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+		return exec(ctx, pool, "WITH made AS ("+insert+" RETURNING 1) SELECT count(*) FROM made")
+	}, false, []string{"begin applied"}, 1},
+	"a WITH that writes, in a transaction": {in(func(ctx context.Context, tx pgx.Tx, insert string) error {
+		return exec(ctx, tx, "WITH made AS ("+insert+" RETURNING 1) SELECT FROM made")
+	}), false, []string{"begin statement commit applied"}, 1},
+	"a WITH that writes, in a batch": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+		b := &pgx.Batch{}
+		b.Queue("SELECT 1")
+		b.Queue("WITH made AS (" + insert + " RETURNING 1) SELECT FROM made")
+		return pool.SendBatch(ctx, b).Close()
+	}, false, []string{"begin applied"}, 1},
+	"a WITH that only reads": {func(ctx context.Context, pool *pgxpool.Pool, _ string) error {
+		return exec(ctx, pool, "WITH one AS (SELECT 1) SELECT FROM one")
+	}, false, []string{"begin undone"}, 0},
 	"a batch that is a whole transaction": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
 		b := &pgx.Batch{}
 		b.Queue("begin")

@@ -50,7 +50,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return direct(&conn{Conn: base}), nil
+	return direct(&conn{Conn: base, source: c}), nil
 }
 
 // Close implements [io.Closer]. [sql.DB.Close] calls it.
@@ -66,8 +66,9 @@ func (c *connector) Close() error {
 // conn lacked it too.
 type conn struct {
 	driver.Conn
-	open *transaction // with a listener
-	inTx bool         // it is in a transaction, with or without a listener
+	source any          // its connector
+	open   *transaction // with a listener
+	inTx   bool         // it is in a transaction, with or without a listener
 }
 
 var (

@@ -83,6 +83,7 @@ var countedVerbs = []string{"INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE", "W
 
 func (c *conn) exec(ctx context.Context, query string, run func() (driver.Result, error)) (driver.Result, error) {
 	if c.open == nil && !failpoint.Listening(ctx) {
+		c.noteUnheard(ctx, query)
 		result, err := run()
 		c.track(query, err)
 		return result, err
@@ -104,6 +105,7 @@ func (c *conn) exec(ctx context.Context, query string, run func() (driver.Result
 // some drivers execute it while the rows are read.
 func (c *conn) query(ctx context.Context, query string, run func() (driver.Rows, error)) (driver.Rows, error) {
 	if c.open == nil && !failpoint.Listening(ctx) {
+		c.noteUnheard(ctx, query)
 		base, err := run()
 		c.track(query, err)
 		return base, err
@@ -175,7 +177,14 @@ func (c *conn) track(query string, err error) {
 // noteSent records a statement of the transaction that has begun.
 func (c *conn) noteSent(query string) {
 	if t := c.open; t != nil && sqltext.Verb(query) != "" {
-		failpoint.Note(t.ctx, failpoint.Sent{Driver: "database/sql", Key: t.key, SQL: query})
+		failpoint.Note(t.ctx, failpoint.Sent{Driver: "database/sql", Source: c.source, Key: t.key, SQL: query})
+	}
+}
+
+// noteUnheard reports a write that no listener receives.
+func (c *conn) noteUnheard(ctx context.Context, query string) {
+	if failpoint.IsUnheard(ctx) && sqltext.Writes(query) {
+		failpoint.NoteUnheard(failpoint.Unheard{Source: c.source, SQL: query})
 	}
 }
 

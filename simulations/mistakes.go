@@ -1,0 +1,32 @@
+package simulations
+
+// The mistakes that a verdict names, as docs/testing.md lists them.
+const (
+	noGuard      = "no guard at all: no guard compares the token of what Do writes. Write inside the guard's Update, or with its On, under the context that Hold passes"
+	observes     = "no guard at all: a guard refused a token and let it write, as it does with DangerouslyReportOnly. Remove that option"
+	wrongName    = "wrong name: the guard was called for %s, and the lock is %q. Use the same name for both"
+	misminted    = "wrong name: the number was minted for %q, and the lock is %q. Use the same name for both"
+	twoNames     = "two names for one row: some units call the guard for %q, others for %s. All writers of a row must use one name"
+	noClaim      = "read before Update without Claim: a value was read before the token had raised the mark, and written back. Set the Locker's Claim to the guard's Admit, or read inside Update"
+	earlyRead    = "read before Hold: a value was read before the lock was acquired or minted, or from a cache, and written back. Read it under the token, from the guarded database"
+	swallowed    = "a refusal swallowed: the guard refused (%v), and Do returned nil. Return the guard's error"
+	overPool     = "write over the pool: a statement went around the guard's transaction while that was open%s. Make every write with the tx that Update passes"
+	outerContext = "outer context: the guard was called with a context from outside of Hold, which carries no token of %q. Use the context that Hold passes to its function or, for a lock of your own, the one from token.NewContext"
+	undone       = "a refusal swallowed: the guard's transaction was rolled back, and Do returned nil. Return the guard's error"
+	insists      = "a refusal retried: the guard refused (%v), and Do tried again under the same token, which is never admitted again. Return the guard's error, or end the Hold and start over"
+	retried      = "retry after unknown: after guard.ErrUnknown Do wrote again, and both writes were applied. End the Hold, acquire and claim again, and read whether the first was applied"
+	assumed      = "unknown taken for an answer: after guard.ErrUnknown Do went on as if the outcome were known. End the Hold, acquire and claim again, and read whether the write was applied"
+	partial      = "one unit in two transactions: the first was committed, and the second was refused or rolled back. Write both in one Update"
+	outlives     = "work that outlives Hold: a write was made, or begun, after Do had returned. Wait for it inside Hold"
+	savepoint    = "savepoint rolled back after Join: the transaction went on after a ROLLBACK TO, which undoes the admission. Join before the savepoint"
+	onlyFirst    = "only the first of two statements guarded: a unit wrote inside the guard's transaction, and outside of it too%s. Put both writes into one Update"
+	cached       = "token cached in a struct: a writer used the token #%d of another acquisition. Take the token from the context at each write"
+	mintedOnce   = "token cached in a struct: two units used the token #%d. Mint in each unit, right after it has acquired its lock"
+	outbox       = "outbox written outside the transaction: a unit wrote inside the guard's transaction, and to another table outside of it%s. Write the outbox with the tx that Update passes"
+	equality     = "equality instead of order: a newer token was refused because it differs from the mark. Refuse only tokens that are lower than the mark"
+	behindHold   = "a write after Hold: a unit wrote when its Hold had ended%s, and its token protects nothing then. Write inside Hold, with the guard"
+	aheadOfHold  = "a write before Hold: a unit wrote before it had acquired the lock%s, and so under no token. Write inside Hold, with the guard"
+	otherContext = "a write under another context: %d writes over a traced connection had a context that does not derive from Do's%s, so their steps were not observed, and a guard finds no token there. Pass Do's ctx on (GORM: db.WithContext(ctx))"
+	otherPool    = "a write over a connection without a tracer: no observed write explains this. Open every connection of the test with a tracer, and write with the tx that Update passes"
+	checkFirst   = "check, then write: the token was compared in another transaction or request than the write's, and the holder was paused in between. Compare it in the transaction that writes"
+)
