@@ -166,31 +166,21 @@ func (i *Issuer) waitReplicas(ctx context.Context, k *keys, tok token.Token, ttl
 		return time.Time{}, err
 	}
 	bound := max(min(ttl/3, maxReplicaWait), time.Millisecond) // a timeout of zero means no timeout to WAIT
-	sent := time.Now()
-	i.state.mayExtend(k.lock, tok.Holder, sent.Add(ttl))
-	reply, err := withContext(ctx, func() (any, error) {
-		c := newCommand(ctx, renewScript, k, tok.Holder, ttl.Milliseconds())
-		have, err := sendWithWait(ctx, server, &c.cmd, i.Replicas, bound)
-		if c.needsEval(ctx) {
-			have, err = sendWithWait(ctx, server, c.eval, i.Replicas, bound)
-		}
-		if err != nil {
-			return nil, err
-		}
-		renewed, err := c.result()
-		return [2]any{renewed, have}, err
-	})
+	r, err := i.newRenewal(ctx, tok, ttl)
 	if err != nil {
 		return time.Time{}, err
 	}
-	replies := reply.([2]any)
-	if err := i.renewed(k, tok, replies[0], sent.Add(ttl)); err != nil {
-		return time.Time{}, err
+	have := make(chan int64, 1)
+	go func() { have <- r.sendWithWait(ctx, server, i.Replicas, bound) }()
+	if !r.wait(ctx) {
+		return time.Time{}, context.Cause(ctx)
 	}
-	if have, _ := replies[1].(int64); have < int64(i.Replicas) {
-		return time.Time{}, fmt.Errorf("%w: %d of %d after %s", ErrReplicas, have, i.Replicas, bound)
+	reply, err := r.reply(ctx)
+	until, err := i.renewed(r, reply, err)
+	if n := <-have; err == nil && n < int64(i.Replicas) {
+		err = fmt.Errorf("%w: %d of %d after %s", ErrReplicas, n, i.Replicas, bound)
 	}
-	return sent.Add(ttl), nil
+	return until, err
 }
 
 // server returns a client of the server that has k's keys. A pipeline of a ClusterClient
@@ -203,3 +193,39 @@ func (i *Issuer) server(ctx context.Context, k *keys) (redis.UniversalClient, er
 }
 
 func unexpected(reply any) error { return fmt.Errorf("unexpected reply %v", reply) }
+
+// Recover implements [token.Recoverer]. It raises the numbers of the resource's whole
+// bucket: of one resource in 256. It returns [token.ErrLost] if the bucket's counter is
+// number or greater, and [token.ErrTooFarAhead] if number is more than [token.MaxAhead]
+// above the server's clock.
+func (i *Issuer) Recover(ctx context.Context, resource string, number int64) error {
+	k, err := i.keys(resource)
+	if err == nil {
+		var reply any
+		if reply, err = i.run(ctx, recoverScript, k, number, token.MaxAhead); err == nil {
+			err = parseRecover(reply)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("redistoken: recover %s to %d: %w", resource, number, err)
+	}
+	return nil
+}
+
+// parseRecover returns nil or an error for the reply of recover.lua.
+func parseRecover(reply any) error {
+	switch reply {
+	case int64(1):
+		return nil
+	case int64(0):
+		return token.ErrLost
+	case int64(-1):
+		return token.ErrTooFarAhead
+	}
+	if list, ok := reply.([]any); ok {
+		if err := parseCounterError(list); err != nil {
+			return err
+		}
+	}
+	return unexpected(reply)
+}

@@ -1,5 +1,5 @@
 -- Grants a lock and mints its number, or returns the lock's holder. It runs after acquire_fast.lua, mint.lua and
--- queue.lua in one script (see script.go).
+-- queue.lua in one script (see command.go).
 -- KEYS lock, counter, queue
 -- ARGV[1] the caller's holder
 -- ARGV[2] the ttl in milliseconds
@@ -7,7 +7,7 @@
 -- {holder, remaining milliseconds}.
 local holder = redis.call('GET', KEYS[1])
 if not holder then
-  holder = hand_over(ARGV[1]) -- waiters have precedence over a caller that does not queue
+  holder = hand_off(ARGV[1]) -- waiters have precedence over a caller that does not queue
 end
 if holder and holder ~= ARGV[1] then
   return {holder, redis.call('PTTL', KEYS[1])}

@@ -34,9 +34,9 @@
 // Locks expire by the server's wall clock. If that clock is set forward, locks end early;
 // if it is set back, they last longer. The guard keeps writes in order in both cases.
 //
-// If a master is made a replica without ending its connections, it forwards to its
-// subscribers what the new master publishes. The new master does not count those
-// subscribers, and hands the lock to the next waiter as well. Until the subscription has
+// A master that becomes a replica may keep its connections. It then forwards the new
+// master's messages to its own subscribers. The new master does not count these
+// subscribers, so it also hands the lock to the next waiter. Until the subscription has
 // moved, two waiters have a grant of the lock, the first of them until its first renewal.
 // Each process checks every three seconds that its subscription is at the publishing
 // server, and moves it if not.

@@ -27,11 +27,14 @@ func PollNow(iss *Issuer) {
 	})
 }
 
-// EndHeld makes the leases of all waiters of iss end after left, according to iss.
-func EndHeld(iss *Issuer, left time.Duration) {
+// PassEnd makes the leases of the waiters of iss that end at until or before end now,
+// according to iss, as when until has passed.
+func PassEnd(iss *Issuer, until time.Time) {
 	eachQueue(iss, func(q *waitQueue) {
-		for holder := range q.held {
-			q.held[holder] = time.Now().Add(left)
+		for holder, end := range q.held {
+			if !end.After(until) {
+				q.held[holder] = time.Now()
+			}
 		}
 	})
 }

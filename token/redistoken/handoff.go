@@ -55,7 +55,7 @@ func (i *Issuer) release(ctx context.Context, k *keys, holder string, leaver *wa
 	if !i.execute(ctx, c) {
 		go func() { // the reply is the only notification for h.next
 			<-c.done
-			reply, err := c.result()
+			reply, err := c.Result()
 			_, _ = i.released(ctx, h, sent, reply, err)
 		}()
 		return false, context.Cause(ctx)

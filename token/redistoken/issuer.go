@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -41,9 +40,8 @@ type Issuer struct {
 	// client's ReadTimeout must be longer. Zero means that no replica must confirm.
 	Replicas int
 
-	recentKeys [buckets]atomic.Pointer[keys]
-	pipeline   pipeline
-	state      waitState
+	pipeline pipeline
+	state    waitState
 }
 
 var (
@@ -72,7 +70,6 @@ func (i *Issuer) Close() error {
 		_ = pubsub.Close() // it may have failed already
 	}
 	i.state.background.Wait()
-	i.pipeline.close()
 	return nil
 }
 
@@ -85,22 +82,14 @@ type keys struct {
 	args     [3]any // lock, counter, queue: the order of the scripts' KEYS
 }
 
-// keys returns the keys of resource. Each bucket caches its last result, so that a lock
-// that is acquired repeatedly does not rebuild its keys.
 func (i *Issuer) keys(resource string) (*keys, error) {
-	bucket := crc32.ChecksumIEEE([]byte(resource)) % buckets
-	last := i.recentKeys[bucket].Load()
-	if last != nil && last.resource == resource {
-		return last, nil
-	}
 	if err := i.check(); err != nil {
 		return nil, err
 	}
+	bucket := crc32.ChecksumIEEE([]byte(resource)) % buckets
 	base := i.prefix() + ":{" + strconv.Itoa(int(bucket)) + "}:"
-	k := &keys{resource: resource, base: base, lock: base + "lock:" + resource}
-	k.args = [3]any{k.lock, base + "counter", base + "queue:" + resource}
-	i.recentKeys[bucket].Store(k)
-	return k, nil
+	lock := base + "lock:" + resource
+	return &keys{resource, base, lock, [3]any{lock, base + "counter", base + "queue:" + resource}}, nil
 }
 
 func (i *Issuer) prefix() string {

@@ -137,7 +137,9 @@ func embedded(t *testing.T) *redis.Client {
 	t.Helper()
 	server := miniredis.RunT(t)
 	server.ClockTTL(true)
-	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	// On a busy machine a reply may take longer than the default: the client would repeat a
+	// Release, which then returns ErrLost.
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), ReadTimeout: testTimeout})
 	t.Cleanup(func() { client.Close() })
 	return client
 }

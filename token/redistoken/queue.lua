@@ -3,11 +3,11 @@
 -- KEYS[3] the queue: members of holder, hand-off ttl in milliseconds and address, scored by ticket
 -- An address is 'p' or 's', for PUBLISH or SPUBLISH, and the channel of one process.
 
--- hand_over hands the lock to the first waiter whose process is subscribed. It returns the waiter's holder, the number
+-- hand_off hands the lock to the first waiter whose process is subscribed. It returns the waiter's holder, the number
 -- and the time, or nil if there is no waiter or no number left. me, the caller, needs no notification, since it reads
 -- the script's reply. The hand-off ttl is short, so that a hand-off that the waiter never receives expires quickly. The
 -- counter is written first: if the second write fails, a number is unused, but no lock exists without a number.
-local function hand_over(me)
+local function hand_off(me)
   while true do
     local head = redis.call('ZPOPMIN', KEYS[3])[1]
     if not head then

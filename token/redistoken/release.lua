@@ -34,7 +34,7 @@ if own_turn then
     redis.call('SET', KEYS[1], holder, 'PX', handoff_ttl)
   end
 else
-  holder, number, now = hand_over(mine)
+  holder, number, now = hand_off(mine)
 end
 if not holder then
   redis.call('DEL', KEYS[1])

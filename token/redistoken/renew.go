@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -18,36 +16,50 @@ const maxBatch = 1000
 // than one is an error. Renew returns [token.ErrLost] if the token's holder does not have
 // the lock.
 func (i *Issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) (time.Time, error) {
-	ttl, err := wholeMilliseconds(ttl)
+	r, err := i.newRenewal(ctx, tok, ttl)
 	if err != nil {
 		return time.Time{}, err
+	}
+	reply, err := i.do(ctx, r.command)
+	return i.renewed(r, reply, err)
+}
+
+// renewal is the request to renew a token.
+type renewal struct {
+	*command
+	tok   token.Token
+	keys  *keys
+	until time.Time // the end of the lease if the request succeeds
+}
+
+// newRenewal returns a request that is about to be sent.
+func (i *Issuer) newRenewal(ctx context.Context, tok token.Token, ttl time.Duration) (*renewal, error) {
+	ttl, err := wholeMilliseconds(ttl)
+	if err != nil {
+		return nil, err
 	}
 	k, err := i.keys(tok.Resource)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("redistoken: renew %s: %w", tok, err)
+		return nil, fmt.Errorf("redistoken: renew %s: %w", tok, err)
 	}
-	sent := time.Now()
-	i.state.mayExtend(k.lock, tok.Holder, sent.Add(ttl))
-	reply, err := i.run(ctx, renewScript, k, tok.Holder, ttl.Milliseconds())
-	if err != nil {
-		return time.Time{}, fmt.Errorf("redistoken: renew %s: %w", tok, err)
-	}
-	if err := i.renewed(k, tok, reply, sent.Add(ttl)); err != nil {
-		return time.Time{}, err
-	}
-	return sent.Add(ttl), nil
+	until := time.Now().Add(ttl)
+	i.state.mayExtend(k.lock, tok.Holder, until)
+	return &renewal{newCommand(ctx, renewScript, k, tok.Holder, ttl.Milliseconds()), tok, k, until}, nil
 }
 
-// renewed returns nil or an error for the reply of renew.lua.
-func (i *Issuer) renewed(k *keys, tok token.Token, reply any, until time.Time) error {
-	switch reply {
-	case int64(1):
-		i.state.extend(k.lock, tok.Holder, until)
-		return nil
-	case int64(0):
-		return lost(tok)
+// renewed converts the reply of renew.lua to the end of the lease.
+func (i *Issuer) renewed(r *renewal, reply any, err error) (time.Time, error) {
+	switch {
+	case err != nil:
+	case reply == int64(1):
+		i.state.extend(r.keys.lock, r.tok.Holder, r.until)
+		return r.until, nil
+	case reply == int64(0):
+		return time.Time{}, lost(r.tok)
+	default:
+		err = unexpected(reply)
 	}
-	return fmt.Errorf("redistoken: renew %s: %w", tok, unexpected(reply))
+	return time.Time{}, fmt.Errorf("redistoken: renew %s: %w", r.tok, err)
 }
 
 // wholeMilliseconds rounds ttl down to the unit of Redis.
@@ -73,75 +85,27 @@ func (i *Issuer) RenewAll(ctx context.Context, batch []token.Renewal) {
 	}
 }
 
-// renewal is one element of a batch with its command.
-type renewal struct {
-	*token.Renewal
-	keys *keys
-	ttl  time.Duration
-	cmd  *command
-}
-
 func (i *Issuer) renewBatch(ctx context.Context, batch []token.Renewal) {
-	sent := time.Now()
-	renewals := make([]renewal, 0, len(batch))
-	for n := range batch {
-		b := &batch[n]
-		ttl, err := wholeMilliseconds(b.TTL)
-		k, invalid := i.keys(b.Token.Resource)
-		if b.Err = err; err != nil {
-			continue
+	renewals := make([]*renewal, len(batch)) // nil if not valid
+	var commands []*command
+	for n, b := range batch {
+		if renewals[n], batch[n].Err = i.newRenewal(ctx, b.Token, b.TTL); batch[n].Err == nil {
+			commands = append(commands, renewals[n].command)
 		}
-		if invalid != nil {
-			b.Err = fmt.Errorf("redistoken: renew %s: %w", b.Token, invalid)
-			continue
-		}
-		i.state.mayExtend(k.lock, b.Token.Holder, sent.Add(ttl))
-		c := newCommand(ctx, renewScript, k, b.Token.Holder, ttl.Milliseconds())
-		renewals = append(renewals, renewal{Renewal: b, keys: k, ttl: ttl, cmd: c})
 	}
-	err := i.sendRenewals(ctx, renewals)
-	for _, r := range renewals {
-		if err != nil {
-			r.Err = fmt.Errorf("redistoken: renew %s: %w", r.Token, err)
-			continue
-		}
-		i.finishRenewal(ctx, r, sent)
-	}
-}
-
-// sendRenewals returns nil when all replies have arrived, and an error if ctx ends first.
-// After an error, the commands may still be written to.
-func (i *Issuer) sendRenewals(ctx context.Context, renewals []renewal) error {
-	if err := context.Cause(ctx); err != nil || len(renewals) == 0 {
-		return err
-	}
-	_, err := withContext(ctx, func() (any, error) {
-		byHash := make([]redis.Cmder, len(renewals))
-		for n, r := range renewals {
-			byHash[n] = &r.cmd.cmd
-		}
-		i.sendPipeline(ctx, byHash)
-		var byText []redis.Cmder
-		for _, r := range renewals {
-			// The server may have lost the script and still have the lock.
-			if r.cmd.needsEval(ctx) {
-				byText = append(byText, r.cmd.eval)
-			}
-		}
-		i.sendPipeline(ctx, byText)
-		return nil, nil
-	})
-	return err
-}
-
-func (i *Issuer) finishRenewal(ctx context.Context, r renewal, sent time.Time) {
-	reply, err := r.cmd.reply(ctx)
-	if err != nil {
-		r.Err = fmt.Errorf("redistoken: renew %s: %w", r.Token, err)
+	if len(commands) == 0 {
 		return
 	}
-	until := sent.Add(r.ttl)
-	if r.Err = i.renewed(r.keys, r.Token, reply, until); r.Err == nil {
-		r.Until = until
+	go i.sendBatch(ctx, commands)
+	arrived := commands[len(commands)-1].wait(ctx) // sendBatch closes the last one's done last
+	for n, r := range renewals {
+		if r == nil {
+			continue
+		}
+		reply, err := any(nil), context.Cause(ctx)
+		if arrived {
+			reply, err = r.reply(ctx)
+		}
+		batch[n].Until, batch[n].Err = i.renewed(r, reply, err)
 	}
 }

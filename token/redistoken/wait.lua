@@ -1,5 +1,5 @@
 -- Polls for a waiter: grants the lock and mints its number, or puts the caller into the queue. It runs after
--- acquire_fast.lua, mint.lua and queue.lua in one script (see script.go).
+-- acquire_fast.lua, mint.lua and queue.lua in one script (see command.go).
 -- KEYS lock, counter, queue
 -- ARGV[1] the caller's holder
 -- ARGV[2] the ttl in milliseconds
@@ -13,7 +13,7 @@ if holder == ARGV[1] then
   redis.call('ZREM', KEYS[3], ARGV[3]) -- the lock was handed over, and the notification was lost
 else
   ticket = enqueue(ARGV[3], ARGV[4], ARGV[5])
-  holder = holder or hand_over(ARGV[1])
+  holder = holder or hand_off(ARGV[1])
 end
 if holder and holder ~= ARGV[1] then
   local time = redis.call('TIME')

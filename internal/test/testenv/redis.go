@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -57,6 +58,9 @@ func redisOptions(t testing.TB, url string) *redis.Options {
 	if err != nil {
 		t.Fatalf("testenv: %v", err)
 	}
+	// On a busy machine a reply can take longer than the default of 3 s. Then go-redis
+	// sends the command again, and a release that is sent twice finds nothing to release.
+	options.ReadTimeout = time.Minute
 	return options
 }
 
