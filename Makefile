@@ -14,7 +14,8 @@ WAITING ?= 2500
 ACKNOWLEDGED ?= 100000
 CUTS ?= 1
 TORTURE ?= 100000
-DRIVERS := ./token/... ./lock ./guard/... ./sqlguard/... ./redisguard ./migrations ./simulations/pgxpoint ./simulations/sqlpoint ./internal/...
+ON_CONTAINERS := ./token/... ./lock ./guard/... ./sqlguard/... ./redisguard ./migrations ./simulations/pgxpoint ./simulations/sqlpoint ./internal/...
+DRIVERS := $(ON_CONTAINERS) ./httpguard/... ./simulations/...
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 help: ## list the targets
@@ -34,9 +35,9 @@ verify: ## run all checks: linters, all tests with -race, the lab, containers, o
 
 containers: ## test the containers module, then the packages that use drivers, on servers in containers
 	go test -C lab/containers -count=1 ./...
-	go run -C lab/containers . -- go test -vet=off -skip '^TestStress' -timeout 30m $(DRIVERS)
+	go run -C lab/containers . -- go test -vet=off -skip '^TestStress' -timeout 30m $(ON_CONTAINERS)
 
-test-oldest: ## test the packages that use drivers with the Go and driver versions of each go.mod
+test-oldest: ## test the packages that use drivers, and a part of the lab, with the Go and driver versions of each go.mod
 	@scripts/test-drivers oldest '$(DRIVERS)'
 
 test-newest: ## test the packages that use drivers with the newest drivers; changes no file

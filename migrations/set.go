@@ -144,11 +144,12 @@ func (s Set) files() map[int64]string {
 // newest returns the version of a complete database.
 func (s Set) newest() int64 { return slices.Max(slices.Collect(maps.Keys(s.files()))) }
 
-// failed wraps err, an error of the database, with the package's name. If the database is
-// of another dialect than the set, the error's text contains that.
+// failed wraps err, an error of the database, with the package's name. ErrUnversioned has
+// it already. If the database is of another dialect than the set, the error's text contains
+// that.
 func (s Set) failed(ctx context.Context, db *sql.DB, err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, ErrUnversioned) {
+		return err
 	}
 	if errors.Is(err, engine.ErrUnfenced) {
 		return fmt.Errorf("migrations: %s: %w", s.Dialect, err)

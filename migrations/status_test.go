@@ -114,9 +114,10 @@ func TestUnversioned(t *testing.T) {
 			must(t, c.db, script)
 			before := one[int](t, c.db, c.things)
 			_, err = c.set.Status(t.Context(), c.db)
-			require.ErrorIs(t, err, migrations.ErrUnversioned)
-			require.ErrorIs(t, c.set.Up(t.Context(), c.db), migrations.ErrUnversioned)
-			require.ErrorIs(t, c.set.Down(t.Context(), c.db), migrations.ErrUnversioned)
+			for _, err := range []error{err, c.set.Up(t.Context(), c.db), c.set.Down(t.Context(), c.db)} {
+				require.ErrorIs(t, err, migrations.ErrUnversioned)
+				require.EqualError(t, err, migrations.ErrUnversioned.Error(), "it has the package's name once")
+			}
 			require.NoError(t, c.set.Check(t.Context(), c.db))
 			require.Equal(t, before, one[int](t, c.db, c.things))
 		})

@@ -15,7 +15,7 @@ import (
 // ErrUnversioned is returned if the tables exist and [Set.Up]'s version table does not:
 // [Set.SQL] or the program's own goose created them. Apply later versions with the same
 // tool. [Set.Check] reports whether the tables are complete.
-var ErrUnversioned = errors.New("the tables exist, but were not applied by Up: use the tool that applied them (Check reports whether they are complete)")
+var ErrUnversioned = errors.New("migrations: the tables exist, but were not applied by Up: use the tool that applied them (Check reports whether they are complete)")
 
 // Migration is one file of a [Set] in one database.
 type Migration struct {

@@ -182,16 +182,17 @@ type held struct {
 
 func (h held) holder() string { return h.grant.Holder }
 
-// tenures are the times for which leases were held, by holder: a release needs no number.
-type tenures struct {
+// leaseTimes are the times for which leases were held, by holder: a release needs no
+// number.
+type leaseTimes struct {
 	open      map[string][]held
 	releasing map[string]time.Duration // until when a release may still be applied
 	over      []held
 }
 
-// held returns all tenures in the order of from.
+// held returns all times in the order of from.
 func (s *story) held() []held {
-	t := tenures{open: make(map[string][]held), releasing: make(map[string]time.Duration)}
+	t := leaseTimes{open: make(map[string][]held), releasing: make(map[string]time.Duration)}
 	for _, op := range s.ops {
 		if (op.Kind == Acquire || op.Kind == Renew || op.Kind == Release) && op.Holder != "" {
 			t.add(op)
@@ -206,7 +207,7 @@ func (s *story) held() []held {
 	return t.over
 }
 
-func (t *tenures) add(op *Op) {
+func (t *leaseTimes) add(op *Op) {
 	before := t.open[op.Holder]
 	until, releasing := t.releasing[op.Holder]
 	said := op.Outcome == Accepted && op.Until > 0 && !(releasing && op.Began <= until)
@@ -229,7 +230,7 @@ func (t *tenures) add(op *Op) {
 }
 
 // cut ends all leases of holder at that time at the latest.
-func (t *tenures) cut(holder string, at time.Duration) {
+func (t *leaseTimes) cut(holder string, at time.Duration) {
 	for _, h := range t.open[holder] {
 		if h.until = min(h.until, at); h.until > h.from {
 			t.over = append(t.over, h)
