@@ -88,9 +88,11 @@ var answered = map[string]error{
 func TestEveryExportedErrorHasARowWithItsStatus(t *testing.T) {
 	t.Parallel()
 	rows := map[string]int{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+\\.Err\\w+)` \\| (\\d+) \\| ").FindAllStringSubmatch(read(t, "docs/errors.md"), -1) {
-		require.NotContains(t, rows, row[1], "two rows")
-		rows[row[1]], _ = strconv.Atoi(row[2])
+	for _, row := range regexp.MustCompile("(?m)^\\| \\[`(\\w+)\\.(Err\\w+)`\\]\\(\\.\\./(\\S+)\\) \\| (\\d+) \\| ").FindAllStringSubmatch(read(t, "docs/errors.md"), -1) {
+		name := row[1] + "." + row[2]
+		require.NotContains(t, rows, name, "two rows")
+		require.Regexp(t, `(?m)^(var |\t)`+row[2]+`\b.*=`, read(t, row[3]), "the file that the row links must declare %s", name)
+		rows[name], _ = strconv.Atoi(row[4])
 	}
 	exported := exportedErrors(t)
 	require.Len(t, answered, len(exported))

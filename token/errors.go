@@ -31,6 +31,10 @@ var (
 	ErrBadSignature = errors.New("token: no valid signature")
 	// ErrExhausted is returned when an issuer has no greater number left.
 	ErrExhausted = errors.New("token: numbers exhausted")
+	// ErrTooFarAhead is returned when [Recoverer.Recover] is called with a number more
+	// than [MaxAhead] above the issuer's clock. An honest issuer cannot have granted such
+	// a number. Nothing was raised.
+	ErrTooFarAhead = errors.New("token: number is more than a day ahead of the issuer's clock")
 )
 
 // InvalidError reports which part of a token breaks which rule. It wraps [ErrInvalid].

@@ -2,7 +2,6 @@ package token
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/fencepost/fencepost/internal/marks"
@@ -115,11 +114,6 @@ type BatchRenewer interface {
 	// has returned, it must not write to batch.
 	RenewAll(ctx context.Context, batch []Renewal)
 }
-
-// ErrTooFarAhead is returned when [Recoverer.Recover] is called with a number more than
-// [MaxAhead] above the issuer's clock. An honest issuer cannot have granted such a
-// number. Nothing was raised.
-var ErrTooFarAhead = errors.New("token: number is more than a day ahead of the issuer's clock")
 
 // MaxAhead is how far above its own clock an issuer can be raised, in numbers: 24 h in
 // units of 10 µs.
