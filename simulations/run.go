@@ -129,8 +129,8 @@ func examine(ctx context.Context, s Subject) (coverage, error) {
 }
 
 // leastSeeds is the minimum number of random interleavings for the twin, however long
-// they take, unless Limit ends them. Most twins are corrupted by one of the first ten; a few programs, whose lock
-// waits for its server, by one in fifty.
+// they take, unless Limit ends them. Most twins are corrupted by one of the first ten; a
+// few programs, whose lock waits for its server, by one in fifty.
 const leastSeeds = 2000
 
 // corruptTwin finds an interleaving of the plan and a random one that corrupt the twin,

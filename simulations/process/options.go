@@ -120,8 +120,8 @@ func (p Pause) check() error {
 // Open returns the subject for conf, which is [Options.Conf]: URLs, a schema, a resource.
 // It is called in each writer's process, and in the test's process to count. Every call
 // must return the same resource on the same servers. end, if not nil, releases the
-// subject. The subject's Claim, Mark, Unguarded, TTL and MaxBlocking are used; Budget and
-// Seed are ignored.
+// subject. The subject's Claim, Mark, Unguarded, TTL and MaxBlocking are used; Budget, Limit
+// and Seed are ignored.
 type Open func(ctx context.Context, conf string) (s simulations.Subject, end func() error, err error)
 
 // Subjects are the subjects of a test binary by name.
