@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Round is the question that every rig with a successor asks: A is paused at a point of
+// Round is one round of a rig that has a successor: A is paused at a point of
 // its work, B acts, and A resumes with what it knew. A rig chooses what pauses and what an
 // answer is.
 //
@@ -39,7 +39,7 @@ func within(ctx context.Context, limit time.Duration, step func(context.Context)
 }
 
 // Within returns the context of a step that only a hang does not end within limit. Its
-// cause then says so.
+// cause then states that.
 func Within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("subprocess: nothing happened within %s", limit))
 }

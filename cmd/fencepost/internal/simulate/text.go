@@ -212,7 +212,7 @@ func updates(n int) string {
 	return fmt.Sprintf("%d updates were", n)
 }
 
-// acknowledged is [updates] for updates of which each writer was told that they are stored.
+// acknowledged is [updates] for updates whose writers got a reply that they are stored.
 func acknowledged(n int) string {
 	if n == 1 {
 		return "1 acknowledged update was"
