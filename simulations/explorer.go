@@ -86,7 +86,7 @@ func (x *explorer) perform(ctx context.Context, i interleaving) error {
 		return err
 	}
 	defer st.close()
-	st.timed, st.delayed = true, x.blocked[i.at]
+	st.timed, st.delayed, st.holds = true, x.blocked[i.at], x.holdsItself()
 	p := &performance{stage: st, interleaving: i, pace: x.pace(i.at), inside: len(x.steps) - 2}
 	p.perform()
 	if !i.unanswered() {
@@ -137,6 +137,11 @@ func corrupted(err error) bool {
 		return false
 	}
 	return slices.ContainsFunc([]string{"order", "holder", "once", "trace", "versions"}, v.Breaks)
+}
+
+// holdsItself reports whether an undisturbed unit has held the resource itself.
+func (x *explorer) holdsItself() bool {
+	return slices.ContainsFunc(x.shape, func(w *writer) bool { return w.tokenUse() == failpoint.TokenHidden })
 }
 
 // pace limits how long the director waits for a writer that does not move: it may be

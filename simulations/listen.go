@@ -148,14 +148,17 @@ func (w *writer) deferWrite(op history.Op, key any) bool {
 	return !w.unitOver
 }
 
-// recordDeferred records the deferred writes at the end of the unit. They have no token if
-// the writer has held the resource itself.
-func (w *writer) recordDeferred() {
+// recordDeferred records the deferred writes at the end of the unit, which returned err.
+// They have no token if the writer has held the resource itself, or if an error ended the
+// unit before it did so.
+func (w *writer) recordDeferred(err error) {
 	w.deferring.Lock()
 	defer w.deferring.Unlock()
 	w.unitOver = true
+	use := w.tokenUse()
+	before := use == failpoint.TokenHidden || use == failpoint.TokenUndecided && w.stage.holds && err != nil
 	for _, d := range w.deferred {
-		if w.tokenUse() == failpoint.TokenHidden {
+		if before {
 			w.facts.outside(d.key, beforeHold)
 		} else {
 			w.recordWrite(d.op, d.key)

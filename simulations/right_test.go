@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -366,6 +367,18 @@ var outsideHold = map[string]program{
 		return func(ctx context.Context) error {
 			if _, err := s.pool.Exec(ctx, "INSERT INTO outbox VALUES ($1) ON CONFLICT DO NOTHING", rand.Text()); err != nil {
 				return err
+			}
+			return s.guarded(ctx)
+		}
+	},
+	"a key of the request, and one unit in seven ends before Hold": func(s *shop) func(context.Context) error {
+		var units atomic.Int64
+		return func(ctx context.Context) error {
+			if _, err := s.pool.Exec(ctx, "INSERT INTO outbox VALUES ($1)", rand.Text()); err != nil {
+				return err
+			}
+			if units.Add(1)%7 == 0 {
+				return errors.New("the request was cancelled")
 			}
 			return s.guarded(ctx)
 		}

@@ -161,7 +161,7 @@ func (w *writer) work(ctx context.Context) error {
 	}
 	err := w.stage.do(ctx)
 	w.facts.finish()
-	w.recordDeferred()
+	w.recordDeferred(err)
 	if tok := w.tok.Load(); tok != nil {
 		op.Number, op.Holder = tok.Number, tok.Holder
 	}

@@ -44,8 +44,11 @@ func (c crowd) run(ctx context.Context, d time.Duration) (r competed, err error)
 func (c crowd) block(ctx context.Context, d time.Duration) (competed, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	open, over := context.WithTimeout(ctx, d/4+d)
+	// The context has no deadline: rueidislock limits its key to that, in whole
+	// milliseconds, and Redis then ends the lock before the holder's context ends.
+	open, over := context.WithCancel(ctx)
 	defer over()
+	defer time.AfterFunc(d/4+d, over).Stop()
 	b := &competition{crowd: c, start: time.Now(), counted: d / 4}
 	all := make([]experience, c.waiters)
 	var waiters sync.WaitGroup

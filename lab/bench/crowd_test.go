@@ -75,6 +75,22 @@ func TestABlockWithoutAnAcquisitionIsRepeated(t *testing.T) {
 	})
 }
 
+// A library may end its lock at the deadline of the caller's context, by a clock that is
+// coarser than the context's.
+func TestAWaitersContextHasNoDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		_, err := crowd{waiters: 1, hold: time.Millisecond, lock: func(ctx context.Context, _ int) (unlock, error) {
+			_, has := ctx.Deadline()
+			require.False(t, has)
+			return free, nil
+		}}.run(t.Context(), time.Second)
+		require.NoError(t, err)
+		require.Equal(t, 1250*time.Millisecond, time.Since(start).Truncate(10*time.Millisecond))
+	})
+}
+
 func TestALockThatIsNoneIsAnError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

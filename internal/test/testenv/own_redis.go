@@ -133,13 +133,11 @@ func RedisCluster(t testing.TB, masters, replicas int, settings ...string) *Clus
 		// Clients do not see a replica until its master has sent it something.
 		"--repl-ping-replica-period", "1",
 	}, settings...)
-	addrs := make([]string, masters*(1+replicas))
-	for i := range addrs {
+	for range masters * (1 + replicas) {
 		c.nodes = append(c.nodes, OwnRedis(t, settings...))
-		addrs[i] = c.nodes[i].Addr()
 	}
 	c.meet(masters)
-	c.client = redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, PoolSize: manyErrors})
+	c.client = redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), PoolSize: manyErrors})
 	t.Cleanup(func() { c.client.Close() }) // an error means that the test closed it
 	return c
 }
@@ -148,6 +146,15 @@ func RedisCluster(t testing.TB, masters, replicas int, settings ...string) *Clus
 // the test. It detects a failover when it reloads the slots: after ten seconds, with
 // newer versions of go-redis after a minute, or on a call of ReloadState.
 func (c *ClusterOfRedis) Client() *redis.ClusterClient { return c.client }
+
+// Addrs returns the addresses of all servers, in the order of Nodes.
+func (c *ClusterOfRedis) Addrs() []string {
+	addrs := make([]string, len(c.nodes))
+	for i, node := range c.nodes {
+		addrs[i] = node.Addr()
+	}
+	return addrs
+}
 
 // Nodes returns all servers: first those that started as masters, then their replicas, in
 // turn.
