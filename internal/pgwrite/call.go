@@ -5,7 +5,8 @@
 //
 //	call.go       what is admitted, where, and with which statement
 //	send.go       the request, the retry loop, refusals and evictions
-//	commit.go     the end of a transaction, and what its error means
+//	reply.go      the replies, up to that to COMMIT, and the end of a transaction
+//	outcome.go    what an error means
 //	tx.go         transactions that stay open after the admission
 //	session.go    the connection, and the check of its server
 //	exec.go       a statement that is a transaction by itself
@@ -17,7 +18,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"strconv"
 	"strings"
@@ -72,15 +72,17 @@ type Call struct {
 	WouldRefuse func(tok token.Token, mark guard.Mark)
 
 	db       DB
-	reported bool // the engine check was reported
+	reported bool            // the engine check was reported
+	listened context.Context // the caller's, if a simulation listens to it; otherwise nil
 }
 
-// New returns a call over db, which may differ from the DB of config.
+// New returns a call over db, which may differ from the DB of config. The call's methods
+// must be called with the same ctx.
 func New(ctx context.Context, config *Config, db DB) (Call, error) {
 	if err := check(db); err != nil {
 		return Call{}, err
 	}
-	return Call{Config: config.simulated(ctx), db: db}, nil
+	return Call{Config: config.simulated(ctx), db: db, listened: listened(ctx)}, nil
 }
 
 // check returns an error for a db that cannot be guarded. For a BEGIN inside a
@@ -225,52 +227,6 @@ func (c *Call) admission(r *request, tok token.Token) (sql string, args []any) {
 		return stmts.admitBounded, append(args, strconv.FormatInt(limit.Milliseconds(), 10)+"ms")
 	}
 	return stmts.admit, args
-}
-
-// readAdmission reads the reply to an admission. Its error is the server's or the
-// connection's.
-func (c *Call) readAdmission(ctx context.Context, r *request, br pgx.BatchResults, tok token.Token) error {
-	switch {
-	case r.minted != nil:
-		return br.QueryRow().Scan(r.minted)
-	case c.DangerouslyReportOnly && !r.uncompared:
-		return c.readReport(ctx, br, tok)
-	}
-	_, err := br.Exec()
-	return err
-}
-
-// readReport reads the reply to report_only.sql: NULL for admitted, the mark that would
-// have refused, or the number 0 and the reason why the token was not compared.
-func (c *Call) readReport(ctx context.Context, br pgx.BatchResults, tok token.Token) error {
-	var number *int64
-	var holder *string
-	if err := br.QueryRow().Scan(&number, &holder); err != nil || number == nil {
-		return err
-	}
-	mark := guard.Mark{Number: *number, Holder: *holder}
-	switch {
-	case mark == guard.Mark{Holder: "standby"}:
-		c.reportUncompared(ctx, tok, "the admission was sent to a standby")
-	case mark == guard.Mark{}:
-		c.reportUncompared(ctx, tok, olderWriters)
-	case c.WouldRefuse != nil:
-		c.WouldRefuse(tok, mark)
-	default:
-		return c.Hooks.Outcome(ctx, &guard.StaleError{Token: tok, Mark: mark}, true)
-	}
-	return nil
-}
-
-const olderWriters = "older writers have not finished"
-
-func (c *Call) reportUncompared(ctx context.Context, tok token.Token, reason string) {
-	err := fmt.Errorf("sqlguard: report-only, %s was not compared with the mark: %s", tok, reason)
-	if c.Hooks.Reported != nil {
-		c.Hooks.Reported(ctx, err)
-		return
-	}
-	slog.WarnContext(ctx, err.Error())
 }
 
 var (

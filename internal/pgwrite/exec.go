@@ -18,18 +18,18 @@ func (c *Call) Exec(ctx context.Context, sql string, args ...any) (int64, error)
 	if err := writectx.CheckSend(ctx); err != nil {
 		return 0, notSent(err)
 	}
-	c.at(ctx, stepBegin)
+	c.at(stepBegin)
 	inner, stop := writectx.New(ctx)
 	defer stop()
 	tag, unknown, err := c.exec(c.reportedSteps(inner), sql, args)
 	switch {
 	case unknown:
-		c.at(ctx, stepUnknown)
+		c.at(stepUnknown)
 		err = &OutcomeError{guard.ErrUnknown, err}
 	case err == nil && tag.RowsAffected() > 0:
-		c.at(ctx, stepApplied)
+		c.at(stepApplied)
 	default:
-		c.at(ctx, stepUndone)
+		c.at(stepUndone)
 	}
 	return tag.RowsAffected(), guard.WithCause(ctx, NothingApplied(err))
 }
@@ -47,7 +47,7 @@ func (c *Call) exec(ctx context.Context, sql string, args []any) (tag pgconn.Com
 	if over.conn != nil {
 		tag, err = over.conn.Exec(ctx, sql, args...)
 		if err == nil && tag.RowsAffected() > 0 {
-			err = c.dropReply(ctx, over.conn)
+			err = c.dropReply(over.conn)
 		}
 		return tag, ambiguous(err) && (over.conn.IsClosed() || SQLState(err) != ""), err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost/fencepost/internal/engine"
+	"github.com/fencepost/fencepost/internal/writectx"
 )
 
 // session is the connection over which a batch is sent.
@@ -30,8 +31,16 @@ func (s session) giveBack() {
 
 // connect takes a connection, and checks the engine of its server unless that was done
 // before. If the engine is not known to fence, it returns an [*engine.Error]. Report-only
-// mode reports the error and continues.
-func (c *Call) connect(ctx context.Context) (s session, err error) {
+// mode reports the error and continues. After an error the caller's transaction is aborted.
+func (c *Call) connect(ctx context.Context) (session, error) {
+	s, err := c.connection(ctx)
+	if err != nil && !c.DangerouslyReportOnly {
+		abort(ctx, c.db)
+	}
+	return s, err
+}
+
+func (c *Call) connection(ctx context.Context) (s session, err error) {
 	s.db = c.db
 	switch own := c.db.(type) {
 	case *pgxpool.Pool:
@@ -182,4 +191,44 @@ func isSimple(conn *pgx.Conn) bool {
 		kept[modeKey] = simple
 	}
 	return simple
+}
+
+// rollback also returns the connection to its pool. It does nothing after the transaction
+// has ended. Its error is ignored: then the connection is closed, and the server rolls
+// back.
+func rollback(ctx context.Context, tx pgx.Tx) {
+	ctx, cancel := writectx.ForCleanup(ctx)
+	defer cancel()
+	_ = tx.Rollback(ctx)
+}
+
+// abortSQL fails in every transaction, on every server to which a pooler may send it, and
+// changes nothing. The savepoint does not exist.
+const abortSQL = `ROLLBACK TO SAVEPOINT "sqlguard: the transaction was not admitted"`
+
+// Abort makes the server refuse every later statement in db up to its end or a ROLLBACK
+// TO, if db is the caller's transaction. It is for an error that occurred before anything
+// was sent. If the connection cannot send the statement, for example because the caller
+// has unread rows, it is closed. In report-only mode nothing is aborted.
+func Abort(ctx context.Context, config *Config, db DB) {
+	if !config.simulated(ctx).DangerouslyReportOnly {
+		abort(ctx, db)
+	}
+}
+
+func abort(ctx context.Context, db DB) {
+	tx, inTx := db.(pgx.Tx)
+	if !inTx {
+		return
+	}
+	conn := tx.Conn()
+	if conn != nil && (conn.IsClosed() || conn.PgConn().TxStatus() == 'E') {
+		return
+	}
+	ctx, cancel := writectx.ForCleanup(ctx)
+	defer cancel()
+	_, err := tx.Exec(ctx, abortSQL)
+	if conn != nil && SQLState(err) == "" && !errors.Is(err, pgx.ErrTxClosed) {
+		_ = conn.PgConn().Conn().Close()
+	}
 }

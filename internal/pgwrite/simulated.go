@@ -42,18 +42,26 @@ func (c *Config) simulated(ctx context.Context) *Config {
 	return &twin
 }
 
+// listened returns ctx if a simulation listens to it, otherwise nil.
+func listened(ctx context.Context) context.Context {
+	if failpoint.Listening(ctx) {
+		return ctx
+	}
+	return nil
+}
+
 // at reports a step of the call's transaction to a listener. For the caller's transaction
 // it reports only the steps before and after the admission.
-func (c *Call) at(ctx context.Context, step failpoint.Step) {
-	if !failpoint.Listening(ctx) {
+func (c *Call) at(step failpoint.Step) {
+	if c.listened == nil {
 		return
 	}
 	tx, inTx := c.db.(pgx.Tx)
 	switch {
 	case !inTx:
-		failpoint.At(ctx, step, c)
+		failpoint.At(c.listened, step, c)
 	case step == failpoint.Admitted, step == failpoint.Statement:
-		failpoint.At(ctx, step, tracedAs(tx.Conn()))
+		failpoint.At(c.listened, step, tracedAs(tx.Conn()))
 	}
 }
 
@@ -63,28 +71,28 @@ func (c *Call) reportedSteps(ctx context.Context) context.Context { return failp
 // dropReply closes the connection after a COMMIT if a simulation drops its reply, and
 // returns the driver's error for that. The COMMIT of a caller's transaction is not the
 // guard's.
-func (c *Call) dropReply(ctx context.Context, conn *pgx.Conn) error {
-	if !failpoint.Listening(ctx) || c.InTx() || !failpoint.DropsReply(ctx, c) {
+func (c *Call) dropReply(conn *pgx.Conn) error {
+	if c.listened == nil || c.InTx() || !failpoint.DropsReply(c.listened, c) {
 		return nil
 	}
-	_ = conn.Close(ctx)
+	_ = conn.Close(c.listened)
 	return failpoint.ErrLost
 }
 
 // dropCommit closes the connection before a COMMIT if a simulation drops it, and returns
 // the driver's error for a lost reply.
-func (c *Call) dropCommit(ctx context.Context, conn *pgx.Conn) error {
-	if !failpoint.Listening(ctx) || c.InTx() || !failpoint.DropsCommit(ctx, c) {
+func (c *Call) dropCommit(conn *pgx.Conn) error {
+	if c.listened == nil || c.InTx() || !failpoint.DropsCommit(c.listened, c) {
 		return nil
 	}
-	_ = conn.Close(ctx)
+	_ = conn.Close(c.listened)
 	return failpoint.ErrLost
 }
 
 // Wrote records, if there is a listener, whether tag shows that the body has written.
 // Marks do not count.
 func (s *Sent) Wrote(tag pgconn.CommandTag) {
-	s.wrote = failpoint.Listening(s.caller) && s.request.tx != claimTx && sqltext.Wrote(tag.String())
+	s.wrote = s.call.listened != nil && s.request.tx != claimTx && sqltext.Wrote(tag.String())
 }
 
 // WroteAll records that the body may have written, whatever its tags are.

@@ -2,23 +2,21 @@ package pgwrite
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/internal/writectx"
 )
 
 // Update runs fn in a transaction after the admission, and commits it. In the caller's
 // transaction fn runs after a savepoint.
 func (c *Call) Update(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	tx, over, err := c.begin(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		err = c.run(ctx, tx, over, fn)
 	}
-	return guard.WithCause(ctx, c.run(ctx, tx, over, fn))
+	return guard.WithCause(ctx, err)
 }
 
 // run calls fn, ends tx and gives its session back, even if fn panics.
@@ -29,14 +27,14 @@ func (c *Call) run(ctx context.Context, tx pgx.Tx, over session, fn func(tx pgx.
 			rollback(ctx, tx)
 		}
 		over.giveBack()
-		c.at(ctx, end)
+		c.at(end)
 	}()
 	begun := time.Now()
-	c.at(ctx, stepAdmitted)
+	c.at(stepAdmitted)
 	if err := fn(tx); err != nil {
 		return NothingApplied(err)
 	}
-	c.at(ctx, stepCommit)
+	c.at(stepCommit)
 	err := c.commit(ctx, tx, begun)
 	end = lastStep(err)
 	return err
@@ -63,7 +61,7 @@ func (c *Call) begin(ctx context.Context) (pgx.Tx, session, error) {
 func (c *Call) nest(ctx context.Context, outer pgx.Tx) (pgx.Tx, error) {
 	inner, err := outer.Begin(ctx)
 	if err != nil {
-		return nil, guard.WithCause(ctx, NothingApplied(err))
+		return nil, NothingApplied(err)
 	}
 	c.db = inner
 	if err := c.admit(ctx); err != nil {
@@ -75,11 +73,11 @@ func (c *Call) nest(ctx context.Context, outer pgx.Tx) (pgx.Tx, error) {
 
 // Join admits the tokens in the caller's transaction.
 func (c *Call) Join(ctx context.Context) error {
-	c.at(ctx, stepStatement) // after the caller's reads
+	c.at(stepStatement) // after the caller's reads
 	if err := c.admit(ctx); err != nil {
-		return err
+		return guard.WithCause(ctx, err)
 	}
-	c.at(ctx, stepAdmitted)
+	c.at(stepAdmitted)
 	return nil
 }
 
@@ -88,30 +86,5 @@ func (c *Call) admit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.Finish(nil)
-}
-
-// abortSQL fails in every transaction, on every server to which a pooler may send it, and
-// changes nothing. The savepoint does not exist.
-const abortSQL = `ROLLBACK TO SAVEPOINT "sqlguard: the transaction was not admitted"`
-
-// Abort makes the server refuse every later statement in db up to its end or a ROLLBACK
-// TO, if db is the caller's transaction. It is for an error that occurred before anything
-// was sent. If the connection cannot send the statement, for example because the caller
-// has unread rows, it is closed. In report-only mode nothing is aborted.
-func Abort(ctx context.Context, config *Config, db DB) {
-	tx, inTx := db.(pgx.Tx)
-	if !inTx || config.simulated(ctx).DangerouslyReportOnly {
-		return
-	}
-	conn := tx.Conn()
-	if conn != nil && (conn.IsClosed() || conn.PgConn().TxStatus() == 'E') {
-		return
-	}
-	ctx, cancel := writectx.ForCleanup(ctx)
-	defer cancel()
-	_, err := tx.Exec(ctx, abortSQL)
-	if conn != nil && SQLState(err) == "" && !errors.Is(err, pgx.ErrTxClosed) {
-		_ = conn.PgConn().Conn().Close()
-	}
+	return s.finish(nil)
 }
