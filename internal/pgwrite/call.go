@@ -18,7 +18,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,6 +27,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/pgadmit"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -146,9 +146,7 @@ func (c *Config) idleLimit() (limit time.Duration, bounded bool) {
 	case c.IdleTimeout == 0:
 		return defaultIdle, true
 	}
-	// Rounded up: half a millisecond must not become 0, which means no limit.
-	ms := min((c.IdleTimeout+time.Millisecond-1)/time.Millisecond, math.MaxInt32)
-	return ms * time.Millisecond, true
+	return time.Duration(pgadmit.Milliseconds(c.IdleTimeout)) * time.Millisecond, true
 }
 
 // transaction is which statements surround a request.
@@ -181,38 +179,18 @@ func (c *Config) commitSQL(t transaction) string {
 	return commitSQL
 }
 
-// raise is what an admission does with a token that is newer than the mark.
-type raise uint8
-
-const (
-	// raiseAndWait raises the mark, and waits for older writers up to the idle limit.
-	raiseAndWait raise = iota
-	// refuseUnclaimed fails with ZF004: the token must raise the mark in a short
-	// transaction of its own. A raise in a long transaction would stay uncommitted, and
-	// other writers would still see the previous token's mark.
-	refuseUnclaimed
-)
-
-func (t transaction) raise() raise {
+// wait returns how long the admissions of a request with t wait for older writers.
+func (c *Config) wait(t transaction) pgadmit.Wait {
 	if t == ownTx || t == openTx {
-		return refuseUnclaimed
-	}
-	return raiseAndWait
-}
-
-// milliseconds returns the last argument of the functions admit, report_only and mint:
-// the longest wait for older writers, 0 for no limit, or -1 for no raise.
-func (c *Config) milliseconds(r raise) int32 {
-	if r == refuseUnclaimed {
-		return -1
+		return pgadmit.NoRaise
 	}
 	limit, _ := c.idleLimit() // if unbounded, 0: wait without a limit
-	return int32(limit / time.Millisecond)
+	return pgadmit.WaitFor(limit)
 }
 
 // admission returns the statement of r that admits a token, and its arguments.
 func (c *Call) admission(r *request, tok token.Token) (sql string, args []any) {
-	stmts, wait := statementsOf(c.Schema), c.milliseconds(r.tx.raise())
+	stmts, wait := statementsOf(c.Schema), int32(c.wait(r.tx))
 	if r.minted != nil {
 		return stmts.mint, []any{tok.Resource, tok.Holder, wait}
 	}

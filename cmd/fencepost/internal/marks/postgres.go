@@ -13,6 +13,7 @@ import (
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
 	"github.com/fencepost/fencepost/internal/cli"
 	"github.com/fencepost/fencepost/internal/engine"
+	"github.com/fencepost/fencepost/internal/pgadmit"
 )
 
 // postgres calls the functions of the schema, which take the locks.
@@ -60,7 +61,7 @@ func (*postgres) reset(ctx context.Context, db *database, c *resetCmd) (fresh nu
 	}
 	err = db.row(ctx, "reset.sql", []any{c.Resource, n}, &fresh)
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "55P03" { // lock_not_available
+	if errors.As(err, &pg) && pg.Code == pgadmit.LockTimeout {
 		return 0, fmt.Errorf("marks: a writer is still admitted for %s, see fencepost marks show: %w", cli.Visible(c.Resource), err)
 	}
 	return fresh, err
