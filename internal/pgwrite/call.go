@@ -224,7 +224,6 @@ var (
 
 // statements are the SQL texts for one schema.
 type statements struct {
-	schema                                                     string
 	admit, admitBounded, admitDurable, reportOnly, mint, evict string
 }
 
@@ -245,8 +244,7 @@ func statementsOf(schema string) *statements {
 		return in.Replace(strings.TrimSpace(file[start:]))
 	}
 	s := &statements{
-		schema: schema,
-		admit:  text(admitSQL), admitBounded: text(admitBoundedSQL), admitDurable: text(admitDurableSQL),
+		admit: text(admitSQL), admitBounded: text(admitBoundedSQL), admitDurable: text(admitDurableSQL),
 		reportOnly: text(reportOnlySQL), mint: text(mintSQL), evict: text(evictSQL),
 	}
 	prepared.Store(schema, s)

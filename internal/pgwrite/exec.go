@@ -15,12 +15,12 @@ import (
 // returns how many rows it has written. The driver's Exec is 5 % cheaper than a batch of
 // one.
 func (c *Call) Exec(ctx context.Context, sql string, args ...any) (int64, error) {
-	if err := writectx.CheckSend(ctx); err != nil {
+	inner, stop, err := writectx.Start(ctx)
+	if err != nil {
 		return 0, notSent(err)
 	}
-	c.at(stepBegin)
-	inner, stop := writectx.New(ctx)
 	defer stop()
+	c.at(stepBegin)
 	tag, unknown, err := c.exec(c.reportedSteps(inner), sql, args)
 	switch {
 	case unknown:

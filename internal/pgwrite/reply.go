@@ -1,6 +1,7 @@
 package pgwrite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ func (s *Sent) readAdmissions(begins bool) (*obstacle, error) {
 		s.begun = true
 	}
 	for _, tok := range s.call.Tokens {
-		if err := s.call.readAdmission(s.caller, s.request, s.Results, tok); err != nil {
+		if err := s.readAdmission(tok); err != nil {
 			return s.notAdmitted(tok, err)
 		}
 		s.begun = true
@@ -60,35 +61,36 @@ func (s *Sent) readAdmissions(begins bool) (*obstacle, error) {
 
 // readAdmission reads the reply to an admission. Its error is the server's or the
 // connection's.
-func (c *Call) readAdmission(ctx context.Context, r *request, br pgx.BatchResults, tok token.Token) error {
+func (s *Sent) readAdmission(tok token.Token) error {
 	switch {
-	case r.minted != nil:
-		return br.QueryRow().Scan(r.minted)
-	case c.DangerouslyReportOnly && !r.uncompared:
-		return c.readReport(ctx, br, tok)
+	case s.request.minted != nil:
+		return s.Results.QueryRow().Scan(s.request.minted)
+	case s.call.DangerouslyReportOnly && !s.request.uncompared:
+		return s.readReport(tok)
 	}
-	_, err := br.Exec()
+	_, err := s.Results.Exec()
 	return err
 }
 
 // readReport reads the reply to report_only.sql: NULL for admitted, the mark that would
 // have refused, or the number 0 and the reason why the token was not compared.
-func (c *Call) readReport(ctx context.Context, br pgx.BatchResults, tok token.Token) error {
+func (s *Sent) readReport(tok token.Token) error {
+	c := s.call
 	var number *int64
 	var holder *string
-	if err := br.QueryRow().Scan(&number, &holder); err != nil || number == nil {
+	if err := s.Results.QueryRow().Scan(&number, &holder); err != nil || number == nil {
 		return err
 	}
 	mark := guard.Mark{Number: *number, Holder: *holder}
 	switch {
 	case mark == guard.Mark{Holder: "standby"}:
-		c.reportUncompared(ctx, tok, "the admission was sent to a standby")
+		c.reportUncompared(s.caller, tok, "the admission was sent to a standby")
 	case mark == guard.Mark{}:
-		c.reportUncompared(ctx, tok, olderWriters)
+		c.reportUncompared(s.caller, tok, olderWriters)
 	case c.WouldRefuse != nil:
 		c.WouldRefuse(tok, mark)
 	default:
-		return c.Hooks.Outcome(ctx, &guard.StaleError{Token: tok, Mark: mark}, true)
+		return s.refused(&guard.StaleError{Token: tok, Mark: mark}, true)
 	}
 	return nil
 }
@@ -140,13 +142,18 @@ func (s *Sent) refuse(tok token.Token, err error) error {
 		return s.finish(err)
 	}
 	s.Discard(err) // before the hook, which may be slow
-	return s.call.Hooks.Outcome(s.caller, &OutcomeError{refusal, err}, false)
+	return s.refused(&OutcomeError{refusal, err}, false)
+}
+
+// refused calls the hook for a refusal. It returns nil if reportOnly is true.
+func (s *Sent) refused(err error, reportOnly bool) error {
+	return s.call.Hooks.Outcome(s.caller, err, reportOnly)
 }
 
 // wrap adds to err that the admission failed and not the caller's statement, and what may
 // be missing.
 func (s *Sent) wrap(err error) error {
-	schema := statementsOf(s.call.Schema).schema
+	schema := cmp.Or(s.call.Schema, DefaultSchema)
 	var early pgx.ErrPreprocessingBatch
 	switch {
 	case errors.As(err, &early) && early.SQL() != s.admits:

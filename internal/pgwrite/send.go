@@ -95,9 +95,6 @@ func (c *Call) send(ctx context.Context, r request) (*Sent, error) {
 	limit, bounded := c.idleLimit()
 	var waited time.Duration
 	for claimed := false; ; {
-		if err := writectx.CheckSend(ctx); err != nil {
-			return nil, notSent(err)
-		}
 		s, held, err := c.attempt(ctx, &r)
 		if held == nil {
 			return s, err
@@ -145,15 +142,17 @@ func (o *obstacle) outcome() error {
 
 // attempt sends r once and reads the replies up to the body's. If it returns an obstacle
 // or an error, the transaction is rolled back and the connection returned.
-func (c *Call) attempt(ctx context.Context, r *request) (*Sent, *obstacle, error) {
+func (c *Call) attempt(caller context.Context, r *request) (*Sent, *obstacle, error) {
+	ctx, stop, err := writectx.Start(caller)
+	if err != nil {
+		return nil, nil, notSent(err)
+	}
 	commit := c.commitSQL(r.tx)
-	s := &Sent{call: c, request: r, caller: ctx, batch: &pgx.Batch{}, commits: commit != ""}
+	s := &Sent{call: c, request: r, caller: caller, batch: &pgx.Batch{}, commits: commit != "", stop: stop}
 	c.at(stepBegin)
-	ctx, s.stop = writectx.New(ctx)
 	if r.tx != callersTx || len(r.body) == 0 { // not a statement of the caller's own
 		ctx = c.reportedSteps(ctx)
 	}
-	var err error
 	if s.session, err = c.connect(ctx); err != nil {
 		if !errors.Is(err, guard.ErrUnfenced) {
 			err = s.wrap(err)

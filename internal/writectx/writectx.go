@@ -100,6 +100,15 @@ func New(ctx context.Context) (context.Context, context.CancelFunc) {
 	return inner, func() { stop(); cancel(nil) }
 }
 
+// Start is [CheckSend] and [New].
+func Start(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if err := CheckSend(ctx); err != nil {
+		return nil, nil, err
+	}
+	inner, cancel := New(ctx)
+	return inner, cancel, nil
+}
+
 // WithCancelCause is New with a function that also ends the context at once, for a cause.
 func WithCancelCause(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	inner, cancel, stop := derive(ctx)
