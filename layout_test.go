@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -167,6 +168,37 @@ func TestNothingImportsTheLabAndNoGuardTheLock(t *testing.T) {
 		}
 		if slices.Contains(guards, name) {
 			require.NotContains(t, pkg.Imports, module+"/lock", name)
+		}
+	}
+}
+
+// mapLine is a line of the map of a package's files, in its package comment or below its
+// package clause.
+var mapLine = regexp.MustCompile(`(?m)^//\t([\w*/]+\.(?:go|sql|lua))\s`)
+
+// A package of five or more files has a map of them, which says what is decided in each.
+func TestManyFilesHaveAMap(t *testing.T) {
+	t.Parallel()
+	for name, pkg := range packages(t) {
+		var files, mapped []string
+		for _, file := range slices.Concat(pkg.GoFiles, pkg.CgoFiles, pkg.IgnoredGoFiles) {
+			text, err := os.ReadFile(filepath.Join(pkg.Dir, file))
+			require.NoError(t, err)
+			if file != "doc.go" && !strings.HasSuffix(file, "_test.go") && !strings.HasPrefix(string(text), "// Code generated") {
+				files = append(files, file)
+			}
+			for _, line := range mapLine.FindAllStringSubmatch(string(text), -1) {
+				if strings.HasSuffix(line[1], ".go") && !strings.Contains(line[1], "/") {
+					mapped = append(mapped, line[1])
+					continue
+				}
+				found, err := filepath.Glob(filepath.Join(pkg.Dir, line[1]))
+				require.NoError(t, err)
+				require.NotEmpty(t, found, "%s has no file %s", name, line[1])
+			}
+		}
+		if len(files) >= 5 || len(mapped) > 0 {
+			require.ElementsMatch(t, files, mapped, "%s: its files, and the files in the map of its package comment", name)
 		}
 	}
 }

@@ -39,3 +39,14 @@
 // For a database, see package sqlguard. For a handler, see package httpguard. To write a
 // store, read [Store] and package [github.com/fencepost/fencepost/guard/guardtest].
 package guard
+
+// The files of this package, in reading order:
+//
+//	mark.go     which tokens a mark admits: the order of numbers, then the holder; what a Store
+//	            must do; when two stores share a table of requests in flight (Identified)
+//	outcome.go  the outcomes of a write: stale, retryable, unknown, evicted, unfenced; which
+//	            errors are refusals; what is joined to them after a lost lease or a newer token
+//	hooks.go    what hooks are called with; report-only mode: a refusal is reported and nil is
+//	            returned; what is logged if there is no hook
+//	memory.go   a Store in this process's memory; an Admit under an ended context, or after a
+//	            lost lease

@@ -78,3 +78,22 @@
 // rule and for stores, packages sqlguard and redisguard for the write, package signature
 // for callers that you do not trust.
 package httpguard
+
+// The files of this package, in reading order:
+//
+//	middleware.go  server: a request's checks, in order; a missing token; tokens that no handler
+//	               looked up; report-only mode; which middlewares share an InFlight
+//	pattern.go     server: a request's resource from its path; "is empty: mount the middleware"
+//	               around a route, not around the router; a slash within a path value
+//	inflight.go    server: a newer token cancels older requests and waits for them; WaitTimeout:
+//	               "older requests are still in their handlers"
+//	request.go     server: how a cancelled request ends: its context, the read and write
+//	               deadlines, Connection: close; reads of a body that a proxy forwards
+//	problem.go     server: the status and the problem type of each error; what a cancelled
+//	               handler's error means; what a response leaves out, and what is logged instead
+//	transport.go   client: which hosts get tokens; which are signed; a 412 as a StaleError; no
+//	               response, or a second attempt: ErrUnknown; not sent after a lost lease
+//	header.go      both: how the field Fencing-Token is parsed and written; which fields are
+//	               malformed; the limits of bytes and members; the parser of the usual form
+//	simulated.go   the switch for simulations: the steps that are reported, the unguarded twin,
+//	               a request or a response that is dropped

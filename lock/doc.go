@@ -51,3 +51,24 @@
 // docs/observing.md shows the hooks as metrics. To write an issuer, read [token.Issuer]
 // and package [github.com/fencepost/fencepost/token/tokentest].
 package lock
+
+// The files of this package, in reading order:
+//
+//	locker.go    the settings, their defaults, and which are refused; ErrWaitTimeout,
+//	             ErrNotReleased, ErrNotLeased, ErrNoClaim; the id of a holder
+//	hold.go      Hold; HoldAll and its order; HoldAny: the first free resource of several, and a
+//	             second grant; how the errors of work, lease and release are joined
+//	acquire.go   Acquire; grant, renewal and claim of a new lease, in this order; a refused
+//	             claim, and the next attempt after a recovery; the claim of a nested Hold
+//	reenter.go   a Hold inside a Hold: the same token, ErrNotLeased, or a new lease; which
+//	             issuers count as one (Unwrap); how the nested context ends
+//	wait.go      the wait for a grant, in a queue or by polling: pauses, an unreachable issuer,
+//	             the error at the end; the release of a grant that the caller does not use
+//	lease.go     when a lease's context ends; Release, and HoldAtLeast; "the grant had expired
+//	             when it arrived"
+//	renewer.go   when leases are renewed, and which in one call; a renewal that fails or comes
+//	             late; when a lease is lost (HoldAtMost too); the one timer of an issuer
+//	recovery.go  a guard refused a live lease: the issuer had forgotten its numbers and is
+//	             raised, or the lease was lost; "recovered too often"
+//	hooks.go     which event calls which hook, and on which goroutine; what is logged if there
+//	             is no hook

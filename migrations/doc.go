@@ -47,3 +47,46 @@
 //   - the SQL files for what each function does
 //   - docs/migrations.md for the rights of each role, and for marks in a backup
 package migrations
+
+// The files of this package, in reading order:
+//
+//	set.go              the settings, and which are refused; the files for another goose (FS) or
+//	                    as a script (SQL); the wrong Dialect ("the database seems to be")
+//	migrate.go          Up and Down; "the database is at version": newer than the program; how
+//	                    goose is set up, without its global state
+//	postgres.go         PostgreSQL: the schema ("this role may not create it"), its lock ("was
+//	                    lost while migrating"); "tables are still protected"; the engine check
+//	mysql.go            MySQL: the named lock of the server; an interrupted Up; "the lock was
+//	                    not granted"; the engine check
+//	sqlite.go           SQLite: concurrent Ups without a lock, a busy database
+//	versions.go         Status; the version table, and ErrUnversioned: tables that Up did not
+//	                    create
+//	check.go            what Check reports in each dialect ("is not there", "lacks rights"), in
+//	                    which order; what is left out for an old schema
+//	schema.go           which names of schemas are refused; how the name is put into the files
+//	check_schema.sql    Check on PostgreSQL, first: the schema, its version(), and what the role
+//	                    may read
+//	check_postgres.sql  Check on PostgreSQL, second: missing or UNLOGGED tables, sequences,
+//	                    missing functions, rights that the role lacks or must not have
+//
+// The files that Up applies. In each dialect, the marks are in 00001_marks.sql:
+//
+//	postgres/00001_marks.sql         marks and floor; admit: stale ZF001, collision ZF002, claim
+//	                                 first ZF004; report_only; evict: which sessions are older
+//	postgres/00002_mint.sql          mint; the next number of every issuer; exhausted ZF005;
+//	                                 durable commits
+//	postgres/00003_protect.sql       a trigger refuses writes without an admission (ZF003);
+//	                                 protect, unprotect, bypass; refused resource expressions
+//	postgres/00004_mark_columns.sql  rows with their own mark: adds the columns; which key types
+//	                                 are refused (check_row); the mark that refuses a token
+//	postgres/00005_leases.sql        leases: acquire, renew, release, recover; a lease's number;
+//	                                 the mark raised with a grant (claim); a reply's text
+//	postgres/00006_queue.sql         waiters: their order, which count as gone, hand-off and
+//	                                 NOTIFY; acquire and release of a held or queued resource
+//	postgres/00007_advisory.sql      locks that end with the session, for contrib/pgadvisory;
+//	                                 which sessions are refused: a pooler, a second lock
+//	postgres/00008_admin.sql         prune: which marks and leases it deletes, and the floor;
+//	                                 reset of a mark that is too high; version
+//	mysql/00001_marks.sql            the tables fencepost_marks and fencepost_floor; how to
+//	                                 prune
+//	sqlite/00001_marks.sql           the same for SQLite

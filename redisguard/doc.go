@@ -76,3 +76,26 @@
 // [Guard.Set] for the outcomes, [Guard.Eval] for scripts, [MarkKey] for slots, package
 // token for the origin of tokens, sqlguard for data in PostgreSQL.
 package redisguard
+
+// The files of this package, in reading order:
+//
+//	guard.go      the settings; the mark's key, and its slot in a Cluster; which clients are
+//	              refused: a Ring, an AutoPipeliner; when two Guards have the same marks
+//	command.go    Set, HSet, and Eval of the caller's own script; a script with a shebang is
+//	              refused; a script that fails half-way: ErrUnknown
+//	write.go      one write: a second attempt by the client is refused ("not sent again"), and
+//	              one after the caller has returned; which outcomes are unknown
+//	admit.go      the claim (Admit), and a number for a lock that has none (Mint): scripts that
+//	              may run twice
+//	script.go     how the scripts are put together; the reply of a script; "holds no mark";
+//	              which error replies are ErrRetryable (BUSY, TRYAGAIN)
+//	simulated.go  the switch for simulations: the steps of a write and of a claim, the unguarded
+//	              twin, a reply that is dropped
+//	mark.lua      first part of every script: reads the mark; what is no mark (corrupt)
+//	admit.lua     after mark.lua: compares the token with the mark, refuses or raises;
+//	              report-only mode; what a replica or a full memory returns
+//	write.lua     after admit.lua: runs the write; an error anywhere in its result
+//	command.lua   the write of Set and HSet: one command
+//	admitted.lua  after admit.lua: a claim has nothing to write
+//	mint.lua      after mark.lua: a number above the mark, and at least the clock; no number is
+//	              left

@@ -50,3 +50,34 @@
 // docs/testing.md explains how to read and reproduce a verdict. Packages pgxpoint, sqlpoint
 // and httppoint report the steps of drivers and HTTP; package process tests real processes.
 package simulations
+
+// The files of this package, in reading order:
+//
+//	subject.go       what a caller passes, which fields are required, and the defaults; how
+//	                 Budget and Limit end a run; which interleavings a sample has
+//	run.go           Run and Check: the plan, the random seeds, the twin; when a run is vacuous;
+//	                 one interleaving or seed by its name; "no interleaving has this name"
+//	explorer.go      the undisturbed run that finds the steps: "Do fails although nothing
+//	                 disturbs it", "no tracer saw Do write"; the limits of the director's waits
+//	interleaving.go  which interleavings a plan has, and their names, as in A_sleeps_at_5_begin
+//	perform.go       one interleaving: pause, loss of the lock, successor, waking, crash, lost
+//	                 reply; Expire and its errors; the random moves that a seed draws
+//	stage.go         the state of one interleaving; its end: a new holder writes, units are
+//	                 counted, rules are checked; "has not ended"; a Do that goes on when refused
+//	writer.go        a holder as a goroutine: Hold, claim, Do, and what is recorded of them; the
+//	                 names of its steps; a panic or t.FailNow in Do
+//	breakpoint.go    a goroutine stops at a step and is resumed; how the director waits for a
+//	                 writer; Failpoint, for steps of a caller's own
+//	issuer.go        the issuer that a writer gets: it hides the loss of the lock, loses the
+//	                 reply to a grant, and records each request
+//	listen.go        the steps that guards and tracers report: which write is recorded, under
+//	                 which token; writes outside of a Hold; dropped replies; evictions
+//	facts.go         what is kept about a writer for its verdict: its transactions, their guards
+//	                 and statements, its refusals and numbers
+//	unheard.go       writes over traced connections under a context that is not Do's
+//	verdict.go       the error of a broken rule; the text of a vacuous run; the page of the
+//	                 first failure, and its file
+//	likely.go        the lines "Likely:": which evidence leads to which mistake, and in which
+//	                 order; why a twin was not corrupted
+//	mistakes.go      the texts of the mistakes
+//	coverage.go      the lines "covered" and "not covered" that a pass logs

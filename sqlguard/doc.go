@@ -62,3 +62,14 @@
 //   - [Guard.Mint] for locks that do not number their holders
 //   - package token for where tokens come from
 package sqlguard
+
+// The files of this package, in reading order:
+//
+//	guard.go           the settings; Update, Join, Mint; a claim (Admit) that sends nothing; the
+//	                   order and limit of a call's resources; which Guards share marks
+//	conn.go            single statements, for sqlc (On): which get BEGIN and COMMIT; which call
+//	                   returns the outcome (Close, Scan); pgx's options are refused; CopyFrom
+//	batch.go           batches (SendBatch): the outcome at Close; a callback's own error:
+//	                   ErrUnknown; BeginTx is refused
+//	statement_kind.go  which statements are refused: COMMIT, several in a string, an incomplete
+//	                   one; a command tag that shows the end of the transaction; the lexer

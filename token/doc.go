@@ -43,3 +43,14 @@
 // To hold a resource, see package lock. To write an issuer, read [Issuer], then package
 // tokentest.
 package token
+
+// The files of this package, in reading order:
+//
+//	token.go    what a token is; which names and numbers are invalid; its text form
+//	            (MarshalText)
+//	context.go  the token of a resource in a context: missing, released, incomplete; a token
+//	            from a request (NewContext); all tokens of a context
+//	issuer.go   what an issuer must do: Acquire, Renew, Release, and optionally Wait, RenewAll,
+//	            Recover; wrappers of an issuer (Unwrap)
+//	errors.go   what each error of issuers, leases and contexts means: held, lost, unreachable,
+//	            missing, invalid, exhausted, too far ahead

@@ -93,3 +93,14 @@
 //   - [stdsql.Guard.Join] for transactions that other code begins
 //   - package stdsql for the dialects
 package gormguard
+
+// The files of this package, in reading order:
+//
+//	update.go     GORM in a transaction of the guard's (Update, UpdateAll); the transaction to
+//	              give to Join (Tx)
+//	plugin.go     the callbacks around Create, Update and Delete; a row that changed after the
+//	              admission ("was not admitted"); report-only mode; a failed COMMIT
+//	confine.go    which statements are refused: a model without its primary key, raw SQL, Or, an
+//	              assignment to the key, ON CONFLICT; the keys that are added to a WHERE
+//	resources.go  the resources of a statement: of its rows, and of the associations that GORM
+//	              saves; "give the row"; "names no resource"; "there is no transaction"

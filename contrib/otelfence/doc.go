@@ -57,3 +57,16 @@
 //
 // docs/observing.md lists what to watch, and which of it should raise an alert.
 package otelfence
+
+// The files of this package, in reading order:
+//
+//	hooks.go        a Locker's hooks: what each event counts, times, and adds to a span; the
+//	                names of spans and events; what is logged
+//	guard.go        a guard's hooks: refused and reported writes; the resource of a refusal;
+//	                what is logged
+//	instruments.go  the settings; the names and units of the metrics; the boundaries of the
+//	                histograms
+//	labels.go       the attributes of metrics (outcome, reason, kind); why an acquisition
+//	                failed; why a guard refused
+//	span.go         spans that are made at the end of a wait or a hold; events; the attributes
+//	                of both; metrics under a context that has ended

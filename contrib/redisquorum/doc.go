@@ -84,3 +84,36 @@
 // Cluster and a Ring are refused. A server behind Sentinel may be a node, but not with
 // Durable: a failover is detected as a loss of memory.
 package redisquorum
+
+// The files of this package, in reading order:
+//
+//	issuer.go      the settings; which nodes are refused; the names of keys; which ttls are
+//	               refused; the clock drift; how long a node that lost its memory does not vote
+//	acquire.go     Acquire: both rounds, the number between them, a split vote, the retry, the
+//	               withdrawal of what a minority granted; the holder in a HeldError
+//	renew.go       Renew, RenewAll, Release: what a majority must reply; a node that has
+//	               forgotten a lease locks it again
+//	recover.go     the numbers are raised above a guard's mark (Recover); a node that lost its
+//	               memory becomes a member again (Rejoin, and in the background)
+//	bootstrap.go   the nodes become a quorum, or restore one that lost its majority: "there is a
+//	               quorum", "are one server", "leases may be alive for another"
+//	config.go      a member's marker; the config of a majority; "it is in a quorum of": other
+//	               nodes, names or MaxTTL
+//	request.go     a request to all nodes: when the replies decide, how long slow nodes are
+//	               waited for; a node that hangs gets no request
+//	error.go       ErrNoMajority, with a reason for each node; when it is ErrUnreachable too;
+//	               "it has lost its memory"
+//	script.go      the scripts and their parts; a reply, parsed ("unexpected reply"); a counter
+//	               that "is not a number"
+//	member.lua     first part of most scripts: is the server a member, of this quorum, in this
+//	               run (unrecovered, mismatch)
+//	acquire.lua    round 1: locks, returns the counter; which older attempt is refused
+//	write.lua      round 2: stores the number if the attempt still has the lock
+//	withdraw.lua   removes the lock of one attempt
+//	renew.lua      extends locks; returns 0 for another holder's lock, -1 for a free one
+//	release.lua    releases a lock
+//	counters.lua   returns counters and the clock, for Recover and Rejoin
+//	recover.lua    raises a counter
+//	rejoin.lua     makes an unrecovered server a member again, with the counters of others
+//	bootstrap.lua  inspects a server (member, unrecovered, fresh), or makes it a member
+//	retract.lua    removes the marker of a quorum that was not created

@@ -9,6 +9,16 @@
 // Mount it at a route. Around the router there are no path values yet, and every write is
 // answered with 500: the guard does not let a write pass if it cannot determine the
 // account.
+//
+//	accounts.go  the repository with its guard, and the middleware; why "042" is no second name
+//	             of account 42
+//	nethttp.go   the standard library's router; the handler that chi uses too: which status an
+//	             error gets
+//	chi.go       With at the route; why Use around the router answers every write with 500
+//	echo.go      WrapMiddleware at the route; e.Pre and e.Use; why the handler answers errors
+//	             itself
+//	gin.go       GinMiddleware: path parameters, c.Abort, the status that the guard sees; which
+//	             context the handler passes on
 package routers
 
 import (

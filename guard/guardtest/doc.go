@@ -26,3 +26,16 @@
 //		guardtest.TestStore(t, func(t *testing.T) guard.Store { return newStore(t) })
 //	}
 package guardtest
+
+// The files of this package, in reading order:
+//
+//	suite.go    the list of rules, a subtest for each; ErrRetryable is repeated; the time limit
+//	            of a rule
+//	order.go    greater, lesser and equal numbers; numbers compared as text, as 32 bits or as
+//	            floating point; marks of different resources, and marks that a store forgets
+//	refusal.go  a refusal's type, token and mark; incomplete tokens; an Admit under an ended
+//	            context; a refusal that changes the mark
+//	names.go    names that a collation takes for equal (case, spaces, Unicode forms); names with
+//	            quotes, SQL or wildcards; names of 200 bytes that are cut
+//	race.go     concurrent writers: two holders admitted under one number, a lesser number
+//	            admitted late, the greatest number refused

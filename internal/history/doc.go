@@ -58,4 +58,29 @@
 //
 // Package simulations drives a user's own code through pauses, records its ops and judges
 // them with this package. docs/testing.md shows how to read a verdict.
+//
+// # The files, in reading order
+//
+//	op.go              the kinds, outcomes and fields of an operation; which ops are malformed;
+//	                   what an error of a guard or an issuer means as an outcome
+//	recorder.go        recording an op from its request to its answer; ops that are never
+//	                   answered; lines of JSON from another process, and the merge of its clock
+//	check.go           the list of all rules, with their sentences; each rule is applied to each
+//	                   resource; how rules are left out; which limits are refused
+//	verdict.go         a broken rule as text: why, what was expected, and the time line, which
+//	                   leaves out ops of a long history
+//	rules_mark.go      order: a stale write was accepted; holder: a number from two holders;
+//	                   mark: it fell; spurious-refusal: what can have raised the mark
+//	rules_lock.go      numbers, number-reuse, owner, mutual-exclusion; for how long a lease was
+//	                   certainly held
+//	rules_count.go     once: a unit was lost, or counted twice; trace: a refused or failed op
+//	                   was applied; which units explain which steps of the count
+//	rules_versions.go  versions: made twice, out of order, or missing; which missing ones a
+//	                   write without an answer explains
+//	rules_progress.go  liveness: no write soon after the last fault; bounded-blocking: a paused
+//	                   holder blocked another writer for too long
+//	story.go           the ops of one resource, sorted and filed by kind; what had ended before
+//	                   an op began
+//	opinion.go         the second method, which searches for an order that explains all answers;
+//	                   its models of the count and of the mark; its timeout
 package history

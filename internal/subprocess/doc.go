@@ -24,4 +24,24 @@
 //
 // Calls without a context have no time limit: Send blocks if the pipe is full and the
 // child does not read, for example because it is stopped.
+//
+// # The files, in reading order
+//
+//	process.go          the parent's side: a child is started, gets orders, reports, is ended or
+//	                    killed; "is gone", with its exit status and its standard error
+//	parent.go           the child's side: the roles in which a program starts itself again;
+//	                    messages are received, events reported; the end of the input
+//	pause.go            the ways in which a child is paused at a point of its own, and resumed;
+//	                    Stop, Stands, Continue
+//	round.go            A is paused, B acts, A resumes; "nothing happened within"; children that
+//	                    are stopped at whatever instruction they have reached
+//	world.go            stop-the-world: Go stands and the process does not; the pipe that holds
+//	                    it open
+//	system_linux.go     a child dies with its parent; SIGSTOP to the calling thread; the size of
+//	                    the world's pipe; StopWorld in the child
+//	system_notlinux.go  systems other than Linux: no stop of a thread, and no stop-the-world
+//	system_unix.go      the wait for a child's stops and its end; SIGSTOP and SIGCONT
+//	system_bsd.go       BSD and macOS: the child's process group, and what a child gets if its
+//	                    parent is killed
+//	system_other.go     systems without SIGSTOP: Stop and Continue return errors
 package subprocess

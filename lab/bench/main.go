@@ -25,6 +25,38 @@
 //	0    measured; a figure that misses its target is a cell and no error
 //	2    nothing is known: bad flags, no server, an operation that failed
 //	130  interrupted (128 and the signal's number); no server is left
+//
+// # The files, in reading order
+//
+//	main.go      the groups and their order; the flags; how long a full and a quick run measure;
+//	             the exit status
+//	contest.go   operations against a baseline: the settings, which columns each fills, rounds
+//	             in which the sides take turns, the rows a/a
+//	table.go     the columns; medians, quartiles and rounding; a missed target is bold
+//	servers.go   the servers and their settings; databases; the CPU time of a server; clients
+//	             and pools; how an error ends a preparation
+//	link.go      the link with a round trip of 0.25 ms: a relay process, and its delay
+//	wire.go      how packets and commands of Redis are counted
+//	locks.go     groups redis and pglock, with their targets: acquire and release, refused, a
+//	             guarded SET; the tenth RenewAll of a connection
+//	peer.go      the other libraries and their settings: redislock, redsync, rueidislock; our
+//	             issuers with a Locker and without; SET NX PX
+//	handover.go  group handover: how many waiters, which sides, the targets; a round of it; the
+//	             lower limit: a channel and one request
+//	crowd.go     waiters that compete for one lock: hand-over, wait, fairness, commands for each
+//	             acquisition; "two waiters hold it at the same time"
+//	renew.go     group renew: CPU, packets and bytes of ten thousand leases that are kept alive,
+//	             by one renewer or by a goroutine each
+//	write.go     group write, with its targets: guarded writes and transactions in PostgreSQL, a
+//	             protected table, refused writes, Mint, the same by hand; accounts and tokens
+//	http.go      group http, with its targets: the middleware over connections and in memory,
+//	             signed and refused
+//	scale.go     group scale: a million marks, writes beside a prune, a history that is judged,
+//	             schedules that are explored; what a quick run makes smaller
+//	os_linux.go  precise sleeps; the CPU time of this process and of a server's processes
+//	os_other.go  other systems, where bench fails
+//	tables.sql   the tables of accounts: plain, with marks in their rows, protected; the marks
+//	             of the writes by hand
 package main
 
 import (

@@ -42,4 +42,42 @@
 //
 // [Mutants] are known mistakes of locks, guards and holders. Each replaces one of the
 // decisions by a few lines. A simulator that does not find them proves nothing.
+//
+// # The files, in reading order
+//
+//	world.go           what the seed draws: resources, holders, whether waiters queue, whether a
+//	                   service stands between, the times of faults; the loop over the events
+//	explore.go         many seeds on all cores, guarded and as the control; the report, and when
+//	                   it is proven; a mutant until it breaks a rule; the play of one seed
+//	decisions.go       the functions that decide, of the lock, the holder, the guard and the
+//	                   service, as in production; a mutant replaces one
+//	event.go           the order of events in simulated time, also of those at one instant;
+//	                   events of a process that has died
+//	faults.go          the names of the faults; which of them a run has; what each does to a
+//	                   holder, the network, a clock, a server
+//	network.go         messages that are delayed, lost, doubled or cut off; servers that are
+//	                   down; a request with its reply or its timeout
+//	process.go         a holder's process: stopped, suspended with its clock, killed; what waits
+//	                   until it continues
+//	acquire.go         a request for the lock until it is granted or given up; grants whose
+//	                   replies are lost; the claim; the recovery of a lock that has lost numbers
+//	lease.go           a hold from the grant on: its deadline, renewals, overrun, loss and
+//	                   release; the pause before the next acquisition
+//	task.go            a unit of work: read, think, check the lease, write; the attempts after a
+//	                   lost reply, and the outcome then
+//	lock_server.go     the lock and its replica: what is replicated, the promotion, what a
+//	                   restart loses; queues; which granted numbers are recorded
+//	store.go           the database: rows, marks, the floor; admit, write and prune; a unit that
+//	                   was applied gets its first answer again
+//	service.go         the service: signature, in-flight table, store, handler; marks that
+//	                   cannot be reached; the proxy that sends a request again; a forged token
+//	record.go          the history of a run, and what is added at its end; which rules a run is
+//	                   judged by; acknowledged and lost units
+//	mutants.go         the list of all mutants, by place
+//	mutants_lock.go    mistakes of the lock: in its numbers, grants, queue, owner checks,
+//	                   restart and recovery
+//	mutants_holder.go  mistakes of the holder: in its claim, token, lease, lost replies and
+//	                   recovery
+//	mutants_guard.go   mistakes of the guard: in its rule, the order of check and write, the
+//	                   storage of marks, prune; and mistakes of the service and its proxy
 package dst

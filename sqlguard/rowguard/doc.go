@@ -51,3 +51,22 @@
 //   - package migrations for the columns
 //   - package sqlguard for transactions that write more than one row
 package rowguard
+
+// The files of this package, in reading order:
+//
+//	table.go     the settings; Update, Insert, Upsert, Delete, Claim; which of the two marks
+//	             decides: the row's or the marks table's; a claim of another Prefix
+//	write.go     how a write is sent: alone, after an admission, or report-only; a row without a
+//	             mark: sent again; an INSERT that inserted no row; the claim of both marks
+//	fence.go     the condition for hand-written statements; why no row was written (Explain):
+//	             stale, no such row, no mark yet, a key in another spelling, a trigger
+//	key.go       the text of a key: which Go types are refused; UUIDs; nil
+//	sql.go       the text of each statement; a mark's rule in SQL, for a row without a mark too;
+//	             which names of tables and columns are refused; a Set of the key or of the mark
+//	update.sql   the Update, and the raise of a claim
+//	insert.sql   the Insert; checks the key and the mark of the new row
+//	upsert.sql   the Upsert
+//	delete.sql   the Delete
+//	check.sql    a claim fails if the row has not taken the mark, or writes the key differently
+//	mark.sql     report-only mode: reads the row's mark and locks the row
+//	explain.sql  the row, its marks, rules and triggers after a write that matched no row

@@ -33,8 +33,6 @@
 //	MySQL         the mark's row, shared   in parallel            ended after IdleTimeout
 //	SQLite        the database             one after the other    cannot be ended
 //
-// The files postgres.go, mysql.go and sqlite.go have the admission of each.
-//
 // On PostgreSQL this package calls the same functions in the same schema as package
 // sqlguard, so both can be used together. The admission is one more statement than the
 // unguarded transaction has. Only pgx can send it in one packet with BEGIN.
@@ -108,3 +106,50 @@
 //   - [Guard.Mint] for locks that do not number their holders
 //   - package sqlguard for PostgreSQL over pgx
 package stdsql
+
+// The files of this package, in reading order:
+//
+//	guard.go        the settings, and what each does in each dialect; the tokens of a call,
+//	                their order and their limit; when two Guards have the same marks
+//	update.go       Update; the claim (Admit), and that before a write; how long a claim waits
+//	                for older writers; when it evicts them; what an admission is for
+//	transaction.go  BEGIN, COMMIT and ROLLBACK; when the outcome is unknown ("fn ended the
+//	                transaction"); a COMMIT that is not sent; which connections are closed
+//	join.go         Join in the caller's transaction; which tx are refused ("can begin one") and
+//	                which are unwrapped; how writes after a failed Join are prevented
+//	mint.go         a number for a lock that has none: Mint, MintTx; no number is left
+//	dialect.go      what a dialect has to decide, and the defaults; a Schema for MySQL or SQLite
+//	                is refused
+//	postgres.go     PostgreSQL: what each SQLSTATE means; the wait and the eviction; a standby;
+//	                the ping before COMMIT; the statement that aborts after a failed Join
+//	mysql.go        MySQL, MariaDB: the locks of a mark's row; what each error number means; an
+//	                old snapshot; an implicit commit; the idle bound, and a lost connection
+//	sqlite.go       SQLite: the write lock; what each error text means ("database is locked"); a
+//	                driver whose Begin does nothing is refused
+//	engine.go       the engine check, once for each connection; which connections count as one;
+//	                the wrong Dialect ("the database seems to be")
+//	report_only.go  report-only mode: what is reported, what is returned all the same, and what
+//	                is logged without a hook
+//	simulated.go    the switch for simulations: the steps of a transaction, the unguarded twin,
+//	                a COMMIT or a reply that is dropped
+//
+// The statements of the dialects:
+//
+//	postgres_admit.sql        admission of a write and of a Join; the idle bound of the
+//	                          transaction
+//	postgres_claim.sql        claim; makes its commit durable
+//	postgres_mint.sql         mint; the idle bound as in postgres_admit.sql
+//	postgres_evict.sql        ends the sessions of older writers
+//	postgres_report_only.sql  comparison without an error, for report-only mode
+//	mysql_mark.sql            reads the committed mark, without a lock
+//	mysql_share.sql           admission: reads and share-locks the mark, and reads whether the
+//	                          engine was checked
+//	mysql_floor.sql           reads and share-locks the floor, before a raise
+//	mysql_raise.sql           claim: raises the mark, or inserts it
+//	mysql_raise_below.sql     claim of a token below the floor: raises an existing mark only
+//	mysql_mint_lock.sql       mint, first: locks the mark exclusively, or inserts it
+//	mysql_mint.sql            mint, second: the next number, from mark, floor and clock
+//	mysql_idle_*.sql          bounds the idle time of a connection, and restores it
+//	sqlite_admit.sql          admission: compares and raises in one write
+//	sqlite_mint.sql           mint: the next number, from mark, floor and clock
+//	sqlite_mark.sql           the mark or the floor that refused; the number that was minted

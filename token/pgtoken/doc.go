@@ -70,3 +70,21 @@
 //
 // For a lock that ends with its connection, see the module contrib/pgadvisory.
 package pgtoken
+
+// The files of this package, in reading order:
+//
+//	issuer.go    the settings; Acquire, Release, Recover, Close; which ttls are refused
+//	wait.go      one waiter: when it polls; a poll after its context has ended; how it leaves
+//	             the queue; a notification that comes too late; the error of Wait
+//	queue.go     this process's waiters: whether they poll or are notified; when the listener
+//	             starts and stops; a notification for a waiter that has left
+//	listener.go  the connection for notifications: LISTEN, pings, reconnects, the idle end; a
+//	             pooler is detected ("connected to a pooler")
+//	renew.go     Renew and RenewAll; a lease whose row is locked by another transaction; when a
+//	             lease ends by this process's clock
+//	command.go   which DBs are refused ("DB is a transaction"); whether BEGIN and COMMIT are
+//	             sent around a statement (isolation level, read-only session, exec mode)
+//	reply.go     the server's reply and the notification, parsed ("unexpected reply"); from when
+//	             a lease that was handed over counts; which marks a grant has raised
+//	*.sql        one call each of a function in migrations/postgres: 00005_leases.sql,
+//	             00006_queue.sql (the queue that all processes share)

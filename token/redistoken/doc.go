@@ -63,8 +63,7 @@
 // them. So a late notification never makes an expired lease look alive. If a notification
 // is lost, the waiter still gets the lock: each process polls when the lock's remaining
 // time has passed and when its subscription is new, and any request for an expired lock
-// hands it to the head of the queue. The scripts release.lua and queue.lua hand the lock
-// over; handoff.go calls them and delivers notifications.
+// hands it to the head of the queue.
 //
 // A process subscribes when its first waiter is refused, once at each server (shard) at
 // which it has waiters. It unsubscribes on [Issuer.Close], or a minute after its last
@@ -102,3 +101,36 @@
 // Concurrent calls share connections and pipelines. A hook of the client may therefore
 // receive a pipeline with the commands of several callers and the context of the first.
 package redistoken
+
+// The files of this package, in reading order:
+//
+//	issuer.go         the settings; the names of keys and channels; which clients are refused: a
+//	                  Ring, a ClusterClient that reads from replicas; Close
+//	acquire.go        Acquire, and Recover; the wait for replicas (ErrReplicas); a counter that
+//	                  "is not a number"; a lock without an expiry
+//	renew.go          Renew and RenewAll; which ttls are refused; how many leases one pipeline
+//	                  renews
+//	handoff.go        Release, and which waiter of this process is next; a notification:
+//	                  granted, ignored, or the lock is released since no caller waits for it
+//	wait.go           Wait: the first request, when a waiter polls, how it leaves the queue; a
+//	                  server that does not reply; which errors end the Wait at once; ErrClosed
+//	queue.go          this process's waiters: their order; how many times in a row one process
+//	                  may pass the lock on; a late notification; a handed-over lease's end
+//	pubsub.go         subscriptions: which refusals are final (NOPERM), reconnects, pings, the
+//	                  idle end; a subscription at a server that does not publish any more
+//	command.go        how scripts are sent: one pipeline for several callers, NOSCRIPT, a caller
+//	                  whose context ends; ErrUnreachable; WAIT on the same connection
+//	acquire_fast.lua  first part of acquire and wait: a free lock without a queue
+//	mint.lua          the next number, from counter and clock; a counter that is not a number; a
+//	                  grant never shortens a lease
+//	queue.lua         hands the lock to the first waiter whose process is subscribed (PUBLISH);
+//	                  adds a waiter to the queue, and its place (ticket)
+//	acquire.lua       grants a lock, or returns its holder; waiters come first; the holder
+//	                  acquires again
+//	wait.lua          a waiter's poll: grants the lock, or keeps the waiter's place in the queue
+//	release_fast.lua  first part of release: a lock without a queue
+//	release.lua       releases a lock and hands it over; whether this process's turn continues;
+//	                  a waiter that leaves
+//	renew.lua         extends a lock; never acquires
+//	recover.lua       raises a counter, unless it is not lower, or the number is too far ahead
+//	numsub.lua        counts the subscribers at the master; fails on a replica

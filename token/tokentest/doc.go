@@ -37,3 +37,26 @@
 //		tokentest.TestIssuer(t, func(t *testing.T) token.Issuer { return new(memtoken.Issuer) })
 //	}
 package tokentest
+
+// The files of this package, in reading order:
+//
+//	suite.go    which rules are tested of which interface; the calls that rules are made of, and
+//	            their failure texts ("want a *HeldError"); the ttls and the timeout
+//	acquire.go  numbers that do not rise, or are below the clock; a held resource; the holder
+//	            acquires again; names that an issuer takes for equal, or must refuse
+//	lease.go    a Renew that acquires; a Release by another holder; expiry, and an Until that is
+//	            too late; Acquire, Renew and Release under a cancelled context
+//	crowd.go    many callers at once: two holders of one resource; numbers out of order; waiters
+//	            that are not served equally often ("Jain's index")
+//	queue.go    the order of waiters; a release or an expiry hands over; a caller that overtakes
+//	            the queue
+//	handoff.go  a lease that was handed over: its Until, renewed, granted again; a waiter that
+//	            leaves, also during its hand-off
+//	waiter.go   the calls of Wait; "was served before"; a check that a slow machine may fail is
+//	            repeated with more time (settled)
+//	batch.go    RenewAll: a result for each lease; lost leases; a cancelled context, and writes
+//	            to the batch after the return
+//	recover.go  Recover: the next number, ErrLost, ErrTooFarAhead; several Recovers at once, and
+//	            among grants
+//	context.go  not for issuers: a context with tokens, for unit tests of code that takes its
+//	            token from it

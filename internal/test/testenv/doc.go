@@ -39,6 +39,47 @@
 // The shared PostgreSQL and MariaDB of step 2 do not wait for the disk: tests on them
 // must not crash them or depend on durability. The spare PostgreSQL keeps fsync on. Local
 // servers are not started on Windows: set the URLs there.
+//
+// # The files, in reading order
+//
+//	source.go           which server a test gets: a URL or a local binary; the error if there is
+//	                    neither; turns on a spare server; StartPostgres and others for programs
+//	postgres.go         the shared PostgreSQL: a pool and a migrated schema, which is dropped at
+//	                    the end; the script of all migrations; the server's settings
+//	redis.go            the shared Redis: a client and a key prefix, whose keys are removed; its
+//	                    read timeout
+//	mariadb.go          the shared MariaDB or MySQL: an empty database; a MariaDB for one test;
+//	                    where the binaries of MariaDB are found
+//	pgbouncer.go        PgBouncer in transaction mode with four sessions, shared or for one
+//	                    test; its sessions are closed; its settings
+//	nginx.go            the shared nginx: a folder whose files are read, PUT and deleted
+//	spare.go            the spare PostgreSQL, which a test crashes: a commit that does not wait
+//	                    is lost every time; the spare Redis, which is emptied
+//	own.go              a server for one test: killed, restarted, signalled; its reserved port;
+//	                    how nodes become a Redis Cluster; RedisAt, for a proxy
+//	own_postgres.go     a PostgreSQL for one test: kill, restart; standbys: cut off, promoted;
+//	                    pgpool; and for RedisServer: ReplicaOf, CutOff, Promote
+//	own_redis.go        a Redis for one test: settings, kill, restart, pause; a Redis Cluster
+//	                    and its failover; an etcd
+//	galera.go           a Galera cluster for one test; when its nodes are ready; "there is no
+//	                    libgalera_smm.so"
+//	flaky.go            HTTP services that apply the first write and break the connection or the
+//	                    stream without an answer
+//	certificate.go      a self-signed certificate of 127.0.0.1, and a key file that PostgreSQL
+//	                    accepts
+//	limits.go           how many tests run at once; a context for clean-up; unique names; the
+//	                    number of rounds; an empty database of PostgreSQL
+//	program.go          a local binary is started on a free port: "did not start", with the end
+//	                    of its log; where PostgreSQL and Redis are found
+//	program_unix.go     the user that runs the servers if the tests run as root; a session of
+//	                    their own
+//	program_windows.go  local servers are not started on Windows
+//	lock.go             the file lock through which test processes take turns
+//	lock_unix.go        flock
+//	lock_windows.go     LockFileEx
+//	versions.sql        the version table, as Set.Up of package migrations makes it
+//	catalog_test.sql    the catalog entries by which a test compares the script's schema with
+//	                    that of Set.Up
 package testenv
 
 // These environment variables name servers that are used instead of local ones. The URLs

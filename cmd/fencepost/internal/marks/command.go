@@ -1,11 +1,25 @@
 // Package marks is the command fencepost marks: it lists, shows, prunes and resets the
 // marks of a PostgreSQL, MySQL or MariaDB database.
 //
-//	command.go     the flags, and the connection
-//	database.go    what differs between the kinds of databases; postgres.go and mysql.go
-//	list.go, show.go, prune.go, reset.go   the commands
-//	number.go      numbers as times
-//	sql/           the statements, a folder for each kind of database
+//	command.go   the flags that the commands share; the connection; an engine that is not known
+//	             to fence is refused before prune and reset
+//	list.go      the order, the prefix and the limit; how many marks are read at a time; the
+//	             count after the last mark; marks above the server's clock are yellow
+//	show.go      the mark of a resource, the floor, the sessions that write or wait; exit status
+//	             1 without a mark; "the floor has no row"; a mark above the clock
+//	prune.go     the cutoff; less than 24h needs --dangerously-young; --dry-run; how many marks
+//	             are deleted, and how many are kept because their resources were busy
+//	reset.go     which new numbers are refused: below the floor, more than a day ahead; a mark
+//	             that issuers reach needs --number; the name that the user types, or --confirm
+//	number.go    a number as a time, a date and an age; flags that are whole numbers above 0
+//	database.go  what differs between PostgreSQL and MySQL; the statements are embedded, and run
+//	             by the names of their files
+//	postgres.go  prune in batches, and reset, by functions of the schema; "a writer is still
+//	             admitted"; text about rows with their own mark; a missing GRANT
+//	mysql.go     prune and reset by row locks: the floor first, busy marks skipped, "the floor
+//	             is busy"; the holder of a reset mark; literals; a missing GRANT
+//	sql/         the statements, a folder for each kind of database; a file for each step, as
+//	             prune_floor.sql, reset_mark.sql, sessions.sql
 package marks
 
 import (

@@ -1,15 +1,28 @@
 // Package proxy is the command fencepost proxy: a guard in front of a service that
 // cannot compare tokens itself.
 //
-//	command.go   flags
-//	serve.go     listeners, shutdown, health, the files that SIGHUP reloads
-//	handler.go   the way of a request, from its checks to the upstream
-//	request.go   the state of a request: body, status, time limit
-//	validate.go  requests that two servers could read in two ways
-//	routes.go    which resources a request is about
-//	store.go     where the marks are: PostgreSQL, Redis, memory
-//	upstream.go, problem.go, log.go  what the upstream, the client and the log get
-//	metrics.go   what /metrics shows
+//	command.go   all flags and their defaults; flags that exclude each other; values that are
+//	             refused; sizes such as 10MiB
+//	serve.go     the listeners; SIGTERM and --grace; /livez and /readyz; SIGHUP reads the
+//	             signature keys and the certificate again; a second signal
+//	handler.go   the path of a request, from its checks to the upstream; requests without a
+//	             token; WebSockets; --max-in-flight, --wait; what ends a request that was sent
+//	request.go   the state of one request; --timeout for its body and its answer; whether its
+//	             body was read to the end; the status that the client gets
+//	validate.go  paths that two servers could read in two ways; fields that would change the
+//	             method are refused; fields that would change the path or the token are removed
+//	routes.go    --resource: its errors; which route matches; which resources a request is
+//	             about; a trailing slash
+//	store.go     where the marks are: PostgreSQL, Redis, memory; the transaction that is open
+//	             while the upstream works, and the end of its session; what /readyz checks
+//	upstream.go  --upstream; forwarded fields; a write is sent once; 502 and 504, and when the
+//	             outcome is unknown; a client that breaks off in its body
+//	problem.go   the proxy's own answers: status and text, "Nothing was applied", Retry-After,
+//	             Connection: close; which error leads to which; report-only mode
+//	log.go       the line of a request: passed, refused, failed, cut off; --access-log; the
+//	             resource and the token in it; "reported" in report-only mode
+//	metrics.go   /metrics: the names, the outcomes and the reasons; as which outcome a request
+//	             counts; errors of the store; the buckets of the duration
 package proxy
 
 import (

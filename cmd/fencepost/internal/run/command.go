@@ -6,11 +6,22 @@
 // stopped. The program itself begins as a launcher, which waits until the watchdog has
 // the program's process group.
 //
-//	command.go   flags, signals, exit statuses
-//	lock.go      where the lock is kept, acquiring and releasing it
-//	program.go   the program's process group, and what ends it
-//	jobcontrol.go  the terminal
-//	watchdog.go, launcher.go  the two other processes
+//	command.go          the flags; the exit statuses 123 to 127, and --held-status; which
+//	                    signals are received, and which stay ignored; --verbose
+//	lock.go             Redis or PostgreSQL; the lease and its safety margin; FENCING_TOKEN and
+//	                    the program's other variables, and which are removed; the release
+//	program.go          the program's process group: start, signals, SIGKILL after --grace;
+//	                    --at-most; a lost lease; the end of the watchdog; orphans of the program
+//	jobcontrol.go       the terminal: Ctrl-Z does not stop a run; the program gets the
+//	                    foreground when it reads the terminal, and the run takes it back
+//	watchdog.go         the second process, which kills the program when the lease is over or
+//	                    the first process has died; how the lease's end reaches it
+//	launcher.go         the process that becomes the program when the watchdog has its process
+//	                    group; a program that cannot be executed
+//	pdeathsig_linux.go  the kernel kills the program if the run's process dies; the run adopts
+//	                    the orphans of the program
+//	pdeathsig_other.go  other systems: neither of the two
+//	program_other.go    systems without process groups, where each run fails
 package run
 
 import (

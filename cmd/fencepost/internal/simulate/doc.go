@@ -26,4 +26,27 @@
 // A run forces one interleaving each time, and does not search for others. If the parent is
 // killed with SIGKILL, the writers end too, but the folder, the schema and the keys of the
 // run stay.
+//
+// # The files, in reading order
+//
+//	command.go  the flags; the exit status; the progress line; fencepost writer, the hidden
+//	            command of a writer's process
+//	options.go  limits of the rounds and the ttl; how long a step and the removal may take; URLs
+//	            that are refused; the four ways
+//	run.go      one round: A stops, B writes, A continues; a round that differs from the drawing
+//	            is an error; which updates are lost; start and end of the writers
+//	process.go  what the parent and the writers send each other: the setup, the orders, the
+//	            kinds of events
+//	writer.go   a writer's process: claim, read, check, pause and write, in each of the four
+//	            ways; a lock that is lost before the write is acquired again
+//	store.go    the row of the account, in SQLite or PostgreSQL; the write with the guard and
+//	            without; the list of increments by which a lost one is found
+//	servers.go  the embedded Redis and SQLite, or the servers of the flags; the keys, the schema
+//	            and the folder are removed at the end, also after Ctrl-C
+//	report.go   the figures of each way: stale writes accepted and refused, updates lost; when
+//	            the guard counts as proven; a round as a history for the rules
+//	text.go     what is printed: the drawing of a round, the table of the four ways, the verdict
+//	html.go     the page of --html: which rounds it shows, its headings, the command that draws
+//	            it again
+//	sql/        the statements for the account: create, insert, select, update
 package simulate
