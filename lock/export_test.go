@@ -9,6 +9,9 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
+// CancelDelay exports cancelDelay.
+const CancelDelay = cancelDelay
+
 // HasRenewer reports whether leases of iss are being renewed.
 func HasRenewer(iss token.Issuer) bool {
 	renewers.mu.Lock()

@@ -11,8 +11,12 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// releaseTimeout bounds the release of a grant that the caller does not use.
-const releaseTimeout = time.Second
+const (
+	// releaseTimeout bounds the release of a grant that the caller does not use.
+	releaseTimeout = time.Second
+	// cancelDelay is how long a request continues after the wait has ended.
+	cancelDelay = time.Second / 2
+)
 
 // waitForGrant waits in the issuer's queue if it is a [token.QueueIssuer]. If not, or if
 // NoWait is set, it polls.
@@ -73,7 +77,7 @@ func (l *Locker) poll(ctx, waiting context.Context, t settings, resource string)
 		return token.Grant{}, context.Cause(waiting) // nothing was sent, so there is nothing to release
 	}
 	for pause := schedule.FirstPause; ; pause = min(2*pause, schedule.LongestPause) {
-		grant, err := l.Issuer.Acquire(waiting, resource, holder, t.ttl)
+		grant, err := l.acquireOnce(waiting, t, resource, holder)
 		switch {
 		case err == nil:
 			return grant, nil
@@ -93,6 +97,25 @@ func (l *Locker) poll(ctx, waiting context.Context, t settings, resource string)
 			return token.Grant{}, waitError(waiting, held, nil, nil)
 		}
 	}
+}
+
+// acquireOnce calls Acquire. The request continues for cancelDelay after waiting has
+// ended, to prevent the following:
+//
+//  1. The request is sent on one connection, and waiting ends.
+//  2. releaseUnused sends a release on another connection. It arrives first and has no
+//     effect.
+//  3. The request arrives, and grants the resource to a caller that has returned.
+func (l *Locker) acquireOnce(waiting context.Context, t settings, resource, holder string) (token.Grant, error) {
+	if waiting.Done() == nil {
+		return l.Issuer.Acquire(waiting, resource, holder, t.ttl)
+	}
+	lasting, cancel := context.WithCancelCause(context.WithoutCancel(waiting))
+	defer cancel(nil)
+	defer context.AfterFunc(waiting, func() {
+		time.AfterFunc(cancelDelay, func() { cancel(context.Cause(waiting)) })
+	})()
+	return l.Issuer.Acquire(lasting, resource, holder, t.ttl)
 }
 
 // releaseUnused releases a grant that the caller does not use, or that a failed Acquire

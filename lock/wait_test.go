@@ -95,8 +95,75 @@ func TestWaitTimeoutBoundsAnIssuerThatDoesNotAnswer(t *testing.T) {
 		_, err := (&lock.Locker{Issuer: &w, WaitTimeout: time.Minute, DangerouslyWithoutClaim: true}).Acquire(t.Context(), account)
 		require.ErrorIs(t, err, lock.ErrWaitTimeout)
 		require.NotErrorIs(t, err, token.ErrHeld)
-		require.Equal(t, time.Minute, time.Since(start))
+		require.Equal(t, time.Minute+lock.CancelDelay, time.Since(start))
 	})
+}
+
+// overtaken is an issuer whose requests arrive after a while, also if their caller has
+// returned by then.
+type overtaken struct {
+	token.Issuer
+	late time.Duration
+}
+
+func (o *overtaken) Acquire(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
+	type result struct {
+		grant token.Grant
+		err   error
+	}
+	reply := make(chan result, 1)
+	time.AfterFunc(o.late, func() {
+		grant, err := o.Issuer.Acquire(context.WithoutCancel(ctx), resource, holder, ttl)
+		reply <- result{grant, err}
+	})
+	select {
+	case r := <-reply:
+		return r.grant, r.err
+	case <-ctx.Done():
+		return token.Grant{}, context.Cause(ctx)
+	}
+}
+
+// hazard L15
+//
+// A release that overtakes the request would leave the resource to no caller until its
+// TTL ends.
+func TestARequestThatIsUnderWayIsNotOvertakenByItsRelease(t *testing.T) {
+	calls := map[string]func(l *lock.Locker, ctx context.Context, fn func()) error{
+		"NoWait": func(l *lock.Locker, ctx context.Context, fn func()) error {
+			return noWait(l).Hold(ctx, account, func(context.Context) error { fn(); return nil })
+		},
+		"polling": func(l *lock.Locker, ctx context.Context, fn func()) error {
+			return l.Hold(ctx, account, func(context.Context) error { fn(); return nil })
+		},
+		"HoldAny": func(l *lock.Locker, ctx context.Context, fn func()) error {
+			return l.HoldAny(ctx, []string{account}, func(context.Context, string) error { fn(); return nil })
+		},
+	}
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				iss := &overtaken{new(memtoken.Issuer), 20 * time.Millisecond}
+				locker := &lock.Locker{Issuer: iss, TTL: time.Hour, DangerouslyWithoutClaim: true}
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+				defer cancel()
+				err := call(locker, ctx, func() { t.Error("the work runs after its context has ended") })
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				time.Sleep(time.Minute)
+				_, err = iss.Issuer.Acquire(t.Context(), account, "successor", ttl)
+				require.NoError(t, err)
+
+				locker.WaitTimeout = 10 * time.Millisecond
+				iss2 := &overtaken{new(memtoken.Issuer), 20 * time.Millisecond}
+				locker.Issuer = iss2
+				ran := false
+				require.NoError(t, call(locker, t.Context(), func() { ran = true }), "the grant arrives a little late")
+				require.True(t, ran)
+				_, err = iss2.Issuer.Acquire(t.Context(), account, "successor", ttl)
+				require.NoError(t, err)
+			})
+		})
+	}
 }
 
 func TestTheContextEndsTheWaiting(t *testing.T) {

@@ -64,14 +64,29 @@ func (i *Issuer) release(ctx context.Context, k *keys, holder string, leaver *wa
 	return i.released(ctx, h, sent, reply, err)
 }
 
+// forget removes w from the queue in Redis. It releases nothing: no holder has the name
+// "". It ignores errors: if it fails, w is handed a lock later, which deliver releases.
+func (i *Issuer) forget(ctx context.Context, k *keys, w *waiter) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	_, _ = i.run(ctx, releaseScript, k, (*handoff)(nil).args("", w)...)
+}
+
 // released parses the reply of release.lua. If h is not nil, it finishes h.
 func (i *Issuer) released(ctx context.Context, h *handoff, sent time.Time, reply any, err error) (owned bool, _ error) {
 	var next *localGrant
 	if err == nil {
 		owned, next, err = parseRelease(reply)
 	}
-	if h != nil && !i.state.finishHandoff(h, sent, owned, next) {
+	if h == nil {
+		return owned, err
+	}
+	taken, served := i.state.finishHandoff(h, sent, owned, next)
+	if !taken {
 		i.releaseBestEffort(ctx, h.queue.keys, h.next.holder)
+	}
+	for _, w := range served {
+		i.forget(ctx, h.queue.keys, w)
 	}
 	return owned, err
 }
@@ -162,12 +177,20 @@ func (h *handoff) args(holder string, leaver *waiter) []any {
 	return args
 }
 
-// finishHandoff grants the lock to h.next if the server has granted it. It returns false
-// if h.next has left in the meantime: the caller must then release the lock.
-func (s *waitState) finishHandoff(h *handoff, sent time.Time, owned bool, got *localGrant) (taken bool) {
+// finishHandoff grants the lock to h.next if the server has granted it. taken is false if
+// h.next has left in the meantime: the caller must then release the lock. served are the
+// waiters that the script has put into the queue although they were granted the lock in
+// the meantime, by a poll or by another release: the caller must remove them.
+func (s *waitState) finishHandoff(h *handoff, sent time.Time, owned bool, got *localGrant) (taken bool, served []*waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer close(h.done)
+	if got == nil && h.next.granted {
+		served = append(served, h.next)
+	}
+	if h.later != nil && h.later.granted {
+		served = append(served, h.later)
+	}
 	switch {
 	case got != nil:
 		tok := token.Token{Resource: h.queue.keys.resource, Number: got.number, Holder: h.next.holder}
@@ -181,14 +204,14 @@ func (s *waitState) finishHandoff(h *handoff, sent time.Time, owned bool, got *l
 		taken = h.queue.grant(h.next, token.Grant{Token: tok, Until: sent.Add(h.next.handoffTTL)}, h.turns)
 		s.prune(h.queue)
 		_, found := h.queue.held[h.next.holder] // by its own poll
-		return taken || found
+		return taken || found, served
 	case !owned:
 		// The lock was lost, or the reply was: another holder may have the lock by now.
 		if first := h.queue.first(); first != nil {
 			first.pollAt(time.Now())
 		}
 	}
-	return true
+	return true, served
 }
 
 // notification is the message that queue.lua publishes when it hands a lock to a waiter.

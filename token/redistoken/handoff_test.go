@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -178,6 +179,79 @@ func grantedByPoll(t *testing.T, server *testenv.RedisServer) (iss *redistoken.I
 	found = awaitPolled(t, iss, got)
 	require.Len(t, messages(), 1, "this test must hold a notification back")
 	return iss, found, func() { delayed.let(); allDelivered(t, client, channel) }
+}
+
+// Two releases name the same waiter as the next. It is granted the lock by the second,
+// and the first arrives after that.
+//
+// hazard R13
+func TestAReleaseThatArrivesLateLeavesNoWaiterBehind(t *testing.T) {
+	t.Parallel()
+	for name, isHeld := range map[string]bool{"the waiter has the lock": true, "the waiter has released it": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := testenv.OwnRedis(t)
+			other := &redistoken.Issuer{Client: server.Client()}
+			tok := acquire(t, other, "holder")
+			client := redis.NewClient(&redis.Options{Addr: server.Addr(), ReadTimeout: time.Minute})
+			t.Cleanup(func() { client.Close() })
+			iss := closing(t, &redistoken.Issuer{Client: client})
+			ctx, leave := context.WithCancel(t.Context())
+			first := startWait(ctx, t, iss, client, "first", long)
+			second := make(chan result, 1)
+			go func() {
+				grant, err := iss.Wait(t.Context(), resource, "second", long)
+				second <- result{grant, err}
+			}()
+			require.Eventually(t, func() bool { return redistoken.WaiterCount(iss) == 2 }, testTimeout, time.Millisecond)
+
+			requests := &requestHook{replyHook: newReplyHook("first")}
+			client.AddHook(requests)
+			leave()
+			<-requests.reached
+			require.NoError(t, other.Release(t.Context(), tok), "the lock is handed to a waiter that has left")
+			grant := awaitGrant(t, second)
+			if !isHeld {
+				require.NoError(t, iss.Release(t.Context(), grant.Token))
+			}
+			close(requests.open)
+			require.ErrorIs(t, (<-first).err, context.Canceled)
+			require.Eventually(t, func() bool {
+				return client.ZCard(t.Context(), queueKey("fencepost", resource)).Val() == 0
+			}, testTimeout, time.Millisecond, "the waiter is in the queue in Redis, and would be handed the lock again")
+			require.EqualValues(t, map[bool]int{true: 1}[isHeld], client.Exists(t.Context(), lockKey("fencepost", resource)).Val())
+		})
+	}
+}
+
+// requestHook blocks the first command with an argument before it is sent. The others
+// pass meanwhile.
+type requestHook struct {
+	*replyHook
+	first atomic.Bool
+}
+
+func (h *requestHook) block(cmd redis.Cmder) {
+	if slices.Contains(cmd.Args(), h.arg) && h.first.CompareAndSwap(false, true) {
+		close(h.reached)
+		<-h.open
+	}
+}
+
+func (h *requestHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		h.block(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (h *requestHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			h.block(cmd)
+		}
+		return next(ctx, cmds)
+	}
 }
 
 // The reply to a release arrives after the lease that it hands over has ended.

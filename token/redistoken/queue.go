@@ -259,7 +259,7 @@ func (q *waitQueue) grant(w *waiter, grant token.Grant, turns int) bool {
 		return false
 	}
 	q.held[w.holder], q.holder, q.until = grant.Until, w.holder, grant.Until
-	q.current, q.turns = w.holder, turns
+	q.current, q.turns, w.granted = w.holder, turns, true
 	q.remove(w, successorTicket(w, turns))
 	w.grants <- grant
 	return true
@@ -309,6 +309,7 @@ type waiter struct {
 
 	ticket    string        // its score in that queue; empty if it is not known
 	inRedis   bool          // the queue in Redis may contain it
+	granted   bool          // its Wait has the lock, or had it
 	handoff   *handoff      // the last handoff that names it, or nil
 	lastReply clockAnchor   // the reply to its last poll that was refused
 	polling   bool          // a poll is in flight

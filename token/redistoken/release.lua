@@ -13,12 +13,13 @@
 -- receives no other notification; else 1.
 local leaver, next, later = ARGV[3] or '', ARGV[4] or '', ARGV[6] or ''
 local own_turn = owned and ARGV[8] == '1'
+local mine, handoff_ttl = string.match(next, '^([^\n]+)\n(%d+)')
 if leaver ~= '' then
   redis.call('ZREM', KEYS[3], leaver)
 end
 if own_turn then
   redis.call('ZREM', KEYS[3], next)
-elseif next ~= '' then
+elseif next ~= '' and current ~= mine then -- else a poll of next was granted in the meantime
   enqueue(next, ARGV[5], ARGV[2])
 end
 if not owned then
@@ -26,7 +27,6 @@ if not owned then
 end
 
 local holder, number, now
-local mine, handoff_ttl = string.match(next, '^([^\n]+)\n(%d+)')
 if own_turn then
   number, now = mint()
   holder = number and mine

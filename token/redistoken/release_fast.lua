@@ -2,7 +2,8 @@
 -- KEYS lock, counter, queue
 -- ARGV[1] the caller's holder
 -- Returns 1, or 0 if the caller does not have the lock.
-local owned = redis.call('GET', KEYS[1]) == ARGV[1]
+local current = redis.call('GET', KEYS[1])
+local owned = current == ARGV[1]
 if #ARGV == 1 then
   if not owned then
     return 0
