@@ -229,7 +229,7 @@ type witness struct {
 	last     int64
 	grants   int
 	faults   []string
-	late     []string             // waits that took too long
+	late     []string             // waits that took too long, or were out of turn
 	waiting  []context.CancelFunc // cancels of waiters, for startle
 }
 

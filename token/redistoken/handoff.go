@@ -180,16 +180,16 @@ func (h *handoff) args(holder string, leaver *waiter) []any {
 // finishHandoff grants the lock to h.next if the server has granted it. taken is false if
 // h.next has left in the meantime: the caller must then release the lock. served are the
 // waiters that the script has put into the queue although they were granted the lock in
-// the meantime, by a poll or by another release: the caller must remove them.
+// the meantime, by a poll or by another release: the caller must remove them. A waiter
+// whose holder waits again is not among them.
 func (s *waitState) finishHandoff(h *handoff, sent time.Time, owned bool, got *localGrant) (taken bool, served []*waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer close(h.done)
-	if got == nil && h.next.granted {
-		served = append(served, h.next)
-	}
-	if h.later != nil && h.later.granted {
-		served = append(served, h.later)
+	for _, w := range []*waiter{h.next, h.later} {
+		if w != nil && w.granted && !(w == h.next && got != nil) && h.queue.find(w.holder) == nil {
+			served = append(served, w)
+		}
 	}
 	switch {
 	case got != nil:
