@@ -33,9 +33,18 @@ func TestARenewalNeedsAMajorityThatHolds(t *testing.T) {
 	require.ErrorContains(t, err, "renewed by 1 of 3 nodes")
 	links["a"].cut.Store(false)
 	has := func(node string) bool { return all[node].Client().Exists(t.Context(), lockKey).Val() == 1 }
-	_, err = iss.Renew(t.Context(), tok, time.Hour) // once: its effect at c must not follow the Del
+	_, err = iss.Renew(t.Context(), tok, time.Hour)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return has("c") }, testTimeout, pause, "c had no lock, and a majority has")
+	renewed := time.Now()
+	require.Eventually(t, func() bool {
+		// A renewal does not wait for c if that still owes an answer, as on a busy machine.
+		// The next is sent seldom: its effect at c must not follow the Del.
+		if time.Since(renewed) > time.Second {
+			_, _ = iss.Renew(t.Context(), tok, time.Hour)
+			renewed = time.Now()
+		}
+		return has("c")
+	}, testTimeout, pause, "c had no lock, and a majority has")
 	require.NoError(t, all["c"].Client().Del(t.Context(), lockKey).Err())
 	require.NoError(t, all["a"].Client().Del(t.Context(), lockKey).Err())
 	_, err = iss.Renew(t.Context(), tok, time.Hour)
