@@ -65,9 +65,9 @@ type Locker struct {
 	// WaitTimeout bounds the wait for a resource. It does not bound the work. In HoldAll,
 	// each resource has its own wait. The wait starts again if a refused claim has
 	// recovered the issuer. A request that was sent before the end may take half a second
-	// more, and its grant is used. Zero means that only the context bounds the wait. Without a
-	// bound, two programs that take two locks in opposite orders can wait for each other
-	// for ever, since both renew.
+	// more, and its grant is used. Zero means that only the context bounds the wait.
+	// Without a bound, two programs that take two locks in opposite orders can wait for
+	// each other for ever, since both renew.
 	//
 	// During a bounded wait, a call that returns [token.ErrUnreachable] is repeated:
 	// after about 2 ms, and then after growing, random pauses of about a second at most.

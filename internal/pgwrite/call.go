@@ -4,11 +4,12 @@
 // outcome for each write. Packages sqlguard and rowguard are its public API.
 //
 //	call.go       what is admitted, where, and with which statement
-//	send.go       the request, the retry loop, refusals and evictions
-//	reply.go      the replies, up to that to COMMIT, and the end of a transaction
+//	send.go       the request, the retry loop, evictions
+//	reply.go      the replies: refusals, report-only mode, COMMIT; how a request is closed
 //	outcome.go    what an error means
 //	tx.go         transactions that stay open after the admission
-//	session.go    the connection, and the check of its server
+//	session.go    the connection, the check of its server, ROLLBACK, and the statement that
+//	              aborts the caller's transaction
 //	exec.go       a statement that is a transaction by itself
 //	simulated.go  the switch for simulations
 package pgwrite
