@@ -56,12 +56,12 @@ package lock
 //
 //	locker.go    the settings, their defaults, and which are refused; ErrWaitTimeout,
 //	             ErrNotReleased, ErrNotLeased, ErrNoClaim; the id of a holder
-//	hold.go      Hold; HoldAll and its order; HoldAny: the first free resource of several, and a
-//	             second grant; how the errors of work, lease and release are joined
-//	acquire.go   Acquire; grant, renewal and claim of a new lease, in this order; a refused
-//	             claim, and the next attempt after a recovery; the claim of a nested Hold
-//	reenter.go   a Hold inside a Hold: the same token, ErrNotLeased, or a new lease; which
-//	             issuers count as one (Unwrap); how the nested context ends
+//	hold.go      Hold and Acquire: grant, renewal and claim of a new lease, in this order; a
+//	             refused claim, and the next attempt after a recovery; how the errors of work,
+//	             lease and release are joined; a Hold inside a Hold: the same token,
+//	             ErrNotLeased, or a new lease; which issuers count as one (Unwrap)
+//	hold_many.go HoldAll and its order; HoldAny: the first free resource of several, and a
+//	             second grant
 //	wait.go      the wait for a grant, in a queue or by polling: pauses, an unreachable issuer,
 //	             the error at the end; the release of a grant that the caller does not use
 //	lease.go     when a lease's context ends; Release, and HoldAtLeast; "the grant had expired

@@ -3,11 +3,13 @@ package lock
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
-	"slices"
-	"strings"
+	"fmt"
+	"reflect"
 	"time"
 
+	"github.com/fencepost/fencepost/internal/failpoint"
+	"github.com/fencepost/fencepost/internal/marks"
+	"github.com/fencepost/fencepost/internal/schedule"
 	"github.com/fencepost/fencepost/internal/tokenctx"
 	"github.com/fencepost/fencepost/token"
 )
@@ -52,48 +54,94 @@ func (l *Locker) Hold(ctx context.Context, resource string, fn func(ctx context.
 	return fn(held.Context())
 }
 
-// HoldAll is Hold for several resources. It acquires them in bytewise order, so two
-// callers that hold nothing yet never wait for each other. A caller that already holds a
-// lease acquires the others out of order: two such callers can wait for each other, and
-// only WaitTimeout bounds that wait.
-//
-// The context of fn carries all tokens. It ends with the first lease that is lost. A
-// resource that is listed twice is acquired once. If the list is empty, HoldAll returns a
-// [*token.InvalidError].
-func (l *Locker) HoldAll(ctx context.Context, resources []string, fn func(ctx context.Context) error) error {
-	sorted, err := names(resources)
+// Acquire waits for resource and returns its lease. Use it for work that does not fit a
+// closure; [Locker.Hold] is easier to use correctly. The caller must release the lease.
+// When ctx ends, the lease's context ends and renewal stops. The errors and the rules of
+// nesting are those of Hold.
+func (l *Locker) Acquire(ctx context.Context, resource string) (*Lease, error) {
+	t, err := l.settings(resource)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return l.holdSorted(ctx, sorted, fn)
+	held, err := l.reenter(ctx, resource)
+	if err != nil {
+		return nil, err
+	}
+	if held != nil {
+		if err := l.claim(ctx, held); err != nil {
+			return nil, err
+		}
+		return held, nil
+	}
+	return l.acquireNew(ctx, t, resource, func() (token.Grant, error) { return l.waitForGrant(ctx, t, resource) })
 }
 
-func (l *Locker) holdSorted(ctx context.Context, resources []string, fn func(ctx context.Context) error) error {
-	if len(resources) == 0 {
-		return fn(ctx)
+// acquireNew gets a grant and claims it. If the claim was refused and the issuer was then
+// recovered, no work has run yet, and acquireNew gets a new grant. name is the resource
+// reported to hooks.
+func (l *Locker) acquireNew(ctx context.Context, t settings, name string, get func() (token.Grant, error)) (*Lease, error) {
+	var refused error
+	for attempt := 0; ; attempt++ {
+		began := time.Now()
+		grant, err := get()
+		if err != nil {
+			l.Hooks.notAcquired(ctx, name, time.Since(began), err)
+			return nil, errors.Join(err, refused)
+		}
+		held := &Lease{lease: l.newLease(ctx, grant, t)}
+		l.Hooks.acquired(held.lease, held.granted.Sub(began))
+		held.startRenewal(grant.Until)
+		if err = l.claim(ctx, held); err == nil {
+			return held, nil
+		}
+		if !held.recovered || attempt == schedule.MaxReacquisitions {
+			return nil, err
+		}
+		refused = err
 	}
-	return l.Hold(ctx, resources[0], func(ctx context.Context) error {
-		return l.holdSorted(ctx, resources[1:], fn)
-	})
 }
 
-// HoldAny is Hold for the first free resource of several. fn receives its name. HoldAny
-// makes a semaphore of N slots, each a resource with marks and numbers of its own
-// ("pool/1", "pool/2", …). Two holders cannot share one resource, since the guard refuses
-// the older of their tokens.
-//
-// If ctx carries a live lease of one of the resources, HoldAny nests in it. If not, it
-// waits in the queues of all resources, and leaves the others when one resource is
-// granted. If a second is granted at the same moment, it is released at once. If no
-// resource is granted, HoldAny joins the errors of all waits.
-func (l *Locker) HoldAny(ctx context.Context, resources []string,
-	fn func(ctx context.Context, resource string) error) (err error) {
-	held, err := l.acquireAny(ctx, resources)
-	if err != nil {
+// claim calls Claim. It also returns an error if the lease has ended before the work
+// begins: the grant arrived too late, or the lease was lost while Claim ran. If claim
+// fails, or Claim panics, it releases the lease, since the caller never receives it.
+func (l *Locker) claim(ctx context.Context, held *Lease) (err error) {
+	claimed := false
+	defer func() {
+		if !claimed {
+			err = held.finish(ctx, err, 0) // no work ran, so HoldAtLeast does not apply
+		}
+	}()
+	if err := l.claimOnce(held); err != nil {
 		return err
 	}
-	defer func() { err = held.finish(ctx, err, held.holdAtLeast) }()
-	return fn(held.Context(), held.tok.Resource)
+	err = context.Cause(held.ctx)
+	claimed = err == nil
+	return err
+}
+
+// claimKey is the context key that marks a running Claim of a Locker on a lease.
+type claimKey struct {
+	locker *Locker
+	lease  *lease
+}
+
+// claimOnce calls Claim, unless this Locker has claimed the lease already. It also
+// returns nil inside a running Claim: a Claim that holds the resource itself would
+// recurse for ever.
+func (l *Locker) claimOnce(held *Lease) error {
+	if l.Claim == nil || held.ctx.Err() != nil {
+		return nil
+	}
+	ctx, key := held.Context(), claimKey{l, held.lease}
+	if _, done := held.claimed.Load(l); done || ctx.Value(key) != nil {
+		return nil
+	}
+	ctx = marks.NewContext(context.WithValue(ctx, key, true), held.tok, held.raised)
+	if err := l.Claim(failpoint.Claim(ctx), held.tok); err != nil {
+		return fmt.Errorf("lock: claim of %s: %w", held.tok, err)
+	}
+	held.claimed.Store(l, true)
+	return nil
 }
 
 // finish ends the lease when the work is done. It joins to err, the error of the work,
@@ -118,104 +166,76 @@ func (l *Lease) finish(ctx context.Context, err error, atLeast time.Duration) er
 	return errors.Join(err, released)
 }
 
-// names returns the resources sorted by their bytes, without repetitions. It returns a
-// [*token.InvalidError] if a name is not valid, or if there are none.
-func names(resources []string) ([]string, error) {
-	if len(resources) == 0 {
-		return nil, token.ValidateResource("")
+// reenter returns the lease that ctx already carries for resource, or nil and nil if the
+// resource must be acquired. A token without a lease does not count as one, since it can
+// come from a request. The cases:
+//
+//   - a live lease of this issuer or of a wrapper of it: the same token. A new number
+//     would make the outer frame's writes stale.
+//   - a live lease of another issuer, or a token without a lease: ErrNotLeased. Acquire
+//     would wait for its own caller.
+//   - a released lease: acquire. The work has outlived its Hold.
+//   - a lease of a simulation around the code, now released: acquire, as in production.
+//   - a lost lease, or one whose context has ended: its cause. A frame that has lost its
+//     lease must not continue under a new number.
+func (l *Locker) reenter(ctx context.Context, resource string) (*Lease, error) {
+	e := tokenctx.Find[token.Token](ctx, resource)
+	if e == nil || e.Ended() || failpoint.Reacquires(ctx, resource) {
+		return nil, nil
 	}
-	sorted := slices.Clone(resources)
-	slices.Sort(sorted)
-	sorted = slices.Compact(sorted)
-	for _, resource := range sorted {
-		if err := token.ValidateResource(resource); err != nil {
-			return nil, err
-		}
+	outer, ok := e.Lease.(*lease)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%w: %s", ErrNotLeased, e.Token)
+	case !same(innermost(outer.issuer), innermost(l.Issuer)):
+		return nil, fmt.Errorf("%w: %s is a lease of another issuer", ErrNotLeased, e.Token)
+	case outer.ctx.Err() != nil:
+		return nil, context.Cause(outer.ctx)
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
 	}
-	return sorted, nil
+	ctx, left := failpoint.EnterHold(ctx, resource)
+	inner := &Lease{lease: outer}
+	entered, leave := outer.follow(ctx)
+	inner.entered, inner.leave = entered, func() { leave(); left() }
+	return inner, nil
 }
 
-// acquireAny is Acquire for the first free resource of several: see HoldAny.
-func (l *Locker) acquireAny(ctx context.Context, resources []string) (*Lease, error) {
-	slots, err := names(resources)
-	if err != nil {
-		return nil, err
+// follow returns a context with the values of ctx that also ends with the lease, and a
+// function to call when the work is done. A ctx can outlive the lease, since
+// context.WithoutCancel keeps the lease's entry. If ctx ends exactly when the lease does,
+// follow returns ctx itself.
+func (l *lease) follow(ctx context.Context) (context.Context, func()) {
+	if ctx.Done() == l.ctx.Done() {
+		return ctx, func() {}
 	}
-	t, err := l.settings(slots[0])
-	if err != nil {
-		return nil, err
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })
+	return ctx, func() {
+		stop()
+		cancel(token.ErrReleased)
 	}
-	for _, slot := range slots {
-		if e := tokenctx.Find[token.Token](ctx, slot); e != nil && !e.Ended() {
-			return l.Acquire(ctx, slot)
-		}
-	}
-	all := strings.Join(slots, ",") // sorted, so that hooks get one text for one set of slots
-	rand.Shuffle(len(slots), func(a, b int) { slots[a], slots[b] = slots[b], slots[a] })
-	return l.acquireNew(ctx, t, all, func() (token.Grant, error) { return l.grantAny(ctx, t, slots) })
 }
 
-// grantAny tries each slot once, and then waits for all of them. It returns the first
-// grant, and drops the errors of the other slots.
-func (l *Locker) grantAny(ctx context.Context, t settings, slots []string) (token.Grant, error) {
-	ctx, cancel := waitContext(ctx, t.waitTimeout)
-	defer cancel()
-	t.waitTimeout = 0
-	once := t
-	once.noWait = true
-	var errs []error
-	for _, slot := range slots {
-		grant, err := l.waitForGrant(ctx, once, slot)
-		if err == nil {
-			return grant, nil
+// innermost follows Unwrap from iss and returns the last comparable issuer. Two wrappers
+// of an issuer that is not comparable count as two issuers.
+func innermost(iss token.Issuer) token.Issuer {
+	found := iss
+	for {
+		wrapper, ok := iss.(interface{ Unwrap() token.Issuer })
+		if !ok {
+			return found
 		}
-		errs = append(errs, err)
-		if cause := context.Cause(ctx); cause != nil { // the refusal was found before the wait timed out
-			return token.Grant{}, errors.Join(append(errs, cause)...)
+		if iss = wrapper.Unwrap(); iss == nil {
+			return found
+		}
+		if isComparable(iss) {
+			found = iss
 		}
 	}
-	if t.noWait {
-		return token.Grant{}, errors.Join(errs...)
-	}
-	return l.waitAny(ctx, t, slots)
 }
 
-// grantResult is the result of the wait for one slot.
-type grantResult struct {
-	grant token.Grant
-	err   error
-}
+// isComparable reports whether iss can be compared with ==, as an issuer should be.
+func isComparable(iss token.Issuer) bool { return reflect.ValueOf(iss).Comparable() }
 
-// waitAny returns the first grant. It does not wait for the other waits to end, since the
-// ttl of the grant is already running: releaseExtra does.
-func (l *Locker) waitAny(ctx context.Context, t settings, slots []string) (token.Grant, error) {
-	waiting, leave := context.WithCancel(ctx)
-	results := make(chan grantResult, len(slots))
-	for _, slot := range slots {
-		go func() {
-			grant, err := l.waitForGrant(waiting, t, slot)
-			results <- grantResult{grant, err}
-		}()
-	}
-	var errs []error
-	for range slots {
-		r := <-results
-		if r.err == nil {
-			leave()
-			go l.releaseExtra(ctx, t, results, len(slots)-len(errs)-1)
-			return r.grant, nil
-		}
-		errs = append(errs, r.err)
-	}
-	leave()
-	return token.Grant{}, errors.Join(errs...)
-}
-
-// releaseExtra waits for the remaining results, and releases the resources granted.
-func (l *Locker) releaseExtra(ctx context.Context, t settings, results <-chan grantResult, remaining int) {
-	for range remaining {
-		if r := <-results; r.err == nil {
-			l.releaseUnused(ctx, t, r.grant.Token.Resource, r.grant.Token.Holder)
-		}
-	}
-}
+func same(a, b token.Issuer) bool { return isComparable(a) && isComparable(b) && a == b }

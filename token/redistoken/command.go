@@ -84,6 +84,23 @@ func (i *Issuer) do(ctx context.Context, c *command) (any, error) {
 	return c.reply(ctx)
 }
 
+// finish sends c and returns what read returns for its reply. If ctx ends first, finish
+// returns the cause of ctx, and read is called on another goroutine when the reply
+// arrives.
+func (i *Issuer) finish(ctx context.Context, c *command, read func(reply any, err error) (bool, error)) (bool, error) {
+	if err := context.Cause(ctx); err != nil {
+		return read(nil, err)
+	}
+	if !i.execute(ctx, c) {
+		go func() {
+			<-c.done
+			_, _ = read(c.Result())
+		}()
+		return false, context.Cause(ctx)
+	}
+	return read(c.reply(ctx))
+}
+
 // command is one run of a script.
 type command struct {
 	*redis.Cmd
@@ -143,11 +160,11 @@ func (i *Issuer) execute(ctx context.Context, c *command) bool {
 	} else {
 		i.submit(c)
 	}
-	return c.wait(ctx)
+	return c.arrived(ctx)
 }
 
-// wait waits for c.done. It returns false if ctx ends first.
-func (c *command) wait(ctx context.Context) bool {
+// arrived waits for c.done. It returns false if ctx ends first.
+func (c *command) arrived(ctx context.Context) bool {
 	select {
 	case <-c.done:
 		return true
@@ -283,11 +300,6 @@ func (i *Issuer) sendPipeline(ctx context.Context, commands []*command) {
 			c.SetErr(err) // the client did not send it and set no error
 		}
 	}
-}
-
-// lost returns the error for a token whose holder does not have the lock.
-func lost(tok token.Token) error {
-	return fmt.Errorf("redistoken: %s: %w", tok, token.ErrLost)
 }
 
 // sendWithWait sends c and then WAIT on the same connection, and closes c.done. It

@@ -45,23 +45,17 @@ func (i *Issuer) release(ctx context.Context, k *keys, holder string, leaver *wa
 			argv = h.args(holder, leaver)
 		}
 		reply, err := i.run(ctx, releaseScript, k, argv...)
-		return i.released(ctx, nil, time.Time{}, reply, err)
+		if err != nil {
+			return false, err
+		}
+		owned, _, err = parseRelease(reply)
+		return owned, err
 	}
 	sent := time.Now()
-	if err := context.Cause(ctx); err != nil {
-		return i.released(ctx, h, sent, nil, err)
-	}
 	c := newCommand(ctx, releaseScript, k, h.args(holder, leaver)...)
-	if !i.execute(ctx, c) {
-		go func() { // the reply is the only notification for h.next
-			<-c.done
-			reply, err := c.Result()
-			_, _ = i.released(ctx, h, sent, reply, err)
-		}()
-		return false, context.Cause(ctx)
-	}
-	reply, err := c.reply(ctx)
-	return i.released(ctx, h, sent, reply, err)
+	return i.finish(ctx, c, func(reply any, err error) (bool, error) { // if late, the reply is the only notification for h.next
+		return i.released(ctx, h, sent, reply, err)
+	})
 }
 
 // forget removes w from the queue in Redis. It releases nothing: no holder has the name
@@ -72,14 +66,11 @@ func (i *Issuer) forget(ctx context.Context, k *keys, w *waiter) {
 	_, _ = i.run(ctx, releaseScript, k, (*handoff)(nil).args("", w)...)
 }
 
-// released parses the reply of release.lua. If h is not nil, it finishes h.
+// released parses the reply of release.lua and finishes h.
 func (i *Issuer) released(ctx context.Context, h *handoff, sent time.Time, reply any, err error) (owned bool, _ error) {
 	var next *localGrant
 	if err == nil {
 		owned, next, err = parseRelease(reply)
-	}
-	if h == nil {
-		return owned, err
 	}
 	taken, served := i.state.finishHandoff(h, sent, owned, next)
 	if !taken {
