@@ -1,6 +1,7 @@
 package redistoken
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha1" //nolint:gosec // it is how Redis names scripts
 	_ "embed"     // the scripts
@@ -20,9 +21,9 @@ import (
 const (
 	// maxPipeline bounds how many commands one pipeline carries.
 	maxPipeline = 64
-	// slowReply is how long queued commands wait for a sender. After it, another sender
-	// sends them, since the first sender's connection may be broken.
-	slowReply = 20 * time.Millisecond
+	// usualSlowReply is how long queued commands wait for a sender. After it, another
+	// sender sends them, since the first sender's connection may be broken.
+	usualSlowReply = 20 * time.Millisecond
 )
 
 var (
@@ -182,9 +183,10 @@ func (c *command) arrived(ctx context.Context) bool {
 // deadline, and only with ContextTimeoutEnabled. An abandoned command ends after the
 // client's read timeout.
 type pipeline struct {
-	mu     sync.Mutex
-	queue  []*command
-	prompt int // senders that have waited for less than slowReply
+	mu        sync.Mutex
+	queue     []*command
+	prompt    int           // senders that have waited for less than slowReply
+	slowReply time.Duration // set by tests; zero means usualSlowReply
 }
 
 // submit queues c.
@@ -209,7 +211,7 @@ func (i *Issuer) startSender() {
 func (i *Issuer) sendQueue() {
 	p := &i.pipeline
 	for batch := p.take(1); len(batch) > 0; batch = p.take(maxPipeline) {
-		late := time.AfterFunc(slowReply, func() {
+		late := time.AfterFunc(cmp.Or(p.slowReply, usualSlowReply), func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.prompt--

@@ -5,6 +5,16 @@ import "time"
 // SetIdleTimeout sets how long iss keeps its subscriptions without waiters.
 func SetIdleTimeout(iss *Issuer, timeout time.Duration) { iss.state.idleTimeout = timeout }
 
+// OneSender makes queued commands of iss wait for the one sender, however slow it is.
+func OneSender(iss *Issuer) { iss.pipeline.slowReply = time.Hour }
+
+// QueuedCommands returns how many commands of iss wait for a sender.
+func QueuedCommands(iss *Issuer) int {
+	iss.pipeline.mu.Lock()
+	defer iss.pipeline.mu.Unlock()
+	return len(iss.pipeline.queue)
+}
+
 // HeldCount returns how many waiters of iss have a lock, according to iss.
 func HeldCount(iss *Issuer) (n int) {
 	eachQueue(iss, func(q *waitQueue) { n += len(q.held) })
