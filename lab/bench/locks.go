@@ -50,6 +50,7 @@ func redisMeasurements() []measurement {
 				{name: "Acquire, Release", open: pair(of(openRedistoken, issued)), targets: targets{
 					overLink: {atMost(1.05), atMost(0.5)}, serverCPU: {atMost(1.15), atMost(0.85)},
 				}},
+				{name: "the same scripts, sent by go-redis", open: pair(openScripts)},
 				{name: "Locker.Hold", open: hold(openRedistoken), targets: targets{overLink: {atMost(1.08)}}},
 				{name: "redislock", open: pair(openRedislock)},
 				{name: "redsync", open: pair(openRedsync)},

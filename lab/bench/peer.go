@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"math"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/bsm/redislock"
@@ -186,6 +188,67 @@ func openRueidislock(_ context.Context, c *client) locking {
 			return release(cancel), isHeld(err, rueidislock.ErrNotLocked)
 		},
 	}
+}
+
+// openScripts sends what redistoken sends, without redistoken: one call of the client for
+// each command. The difference is the cost of redistoken in the client.
+func openScripts(ctx context.Context, c *client) locking {
+	iss, plain := &redistoken.Issuer{Client: c.redis()}, c.redis()
+	c.later(iss.Close)
+	check(iss.Release(ctx, must(iss.Acquire(ctx, "scripts", holder, ttl)).Token)) // the server has the scripts
+	var last lastScript
+	iss.Client.AddHook(&last)
+	type scripts struct{ acquire, release []any }
+	var mu sync.Mutex
+	known := map[string]scripts{}
+	record := func(ctx context.Context, resource string) (scripts, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if s, ok := known[resource]; ok {
+			return s, nil
+		}
+		grant, err := iss.Acquire(ctx, resource, holder, ttl)
+		s := scripts{acquire: last}
+		if err == nil {
+			err = iss.Release(ctx, grant.Token)
+		}
+		s.release = last
+		known[resource] = s
+		return s, err
+	}
+	wait := func(ctx context.Context, resource string) (unlock, error) {
+		s, err := record(ctx, resource)
+		if err != nil {
+			return nil, err
+		}
+		if n, err := plain.Do(ctx, s.acquire...).Int64(); err != nil || n <= 0 {
+			return nil, fmt.Errorf("acquire: %d, %w", n, err)
+		}
+		return func(ctx context.Context) error {
+			n, err := plain.Do(ctx, s.release...).Int64()
+			if err == nil && n != 1 {
+				err = errors.New("release: held by another holder")
+			}
+			return err
+		}, nil
+	}
+	return locking{wait: wait}
+}
+
+// lastScript is a hook of a client that keeps the last command.
+type lastScript []any
+
+func (*lastScript) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (l *lastScript) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		*l = cmd.Args()
+		return next(ctx, cmd)
+	}
+}
+
+func (*lastScript) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }
 
 // rawLock is the simplest lock, without a token: SET NX PX, and a script that deletes the

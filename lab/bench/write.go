@@ -53,6 +53,7 @@ func writeMeasurements() []measurement {
 			others: []subject{
 				{name: "Table.Update", open: onTable(current), targets: targets{overLink: {atMost(1.02)}, serverCPU: cpuOfWrite, packets: {atMost(1)}}},
 				{name: "On.Exec", open: onExec(current), targets: targets{overLink: {atMost(1.06)}, serverCPU: cpuOfWrite, packets: {atMost(1)}}},
+				{name: "the same two statements, in a pgx.Batch", open: guarded(admittedBatch)},
 				{name: "the same by hand", open: byHand(handExec)},
 				{name: "Mint", open: guarded(mint)},
 			},
@@ -137,6 +138,16 @@ func onExec(of func(resource string) token.Token) opener {
 	return guarded(func(ctx context.Context, g *sqlguard.Guard, worker int) error {
 		return execOne(token.NewContext(ctx, of(branch)), g.On(branch), updateSQL, account(worker))
 	})
+}
+
+// admittedBatch sends what On.Exec sends, without On. The difference is the cost of On in
+// the client.
+func admittedBatch(ctx context.Context, g *sqlguard.Guard, worker int) error {
+	var batch pgx.Batch
+	tok := current(branch)
+	batch.Queue("SELECT fencepost.admit($1, $2, $3, $4::integer) FOR UPDATE", tok.Resource, tok.Number, tok.Holder, -1)
+	batch.Queue(updateSQL, account(worker)).Exec(func(tag pgconn.CommandTag) error { return affected(tag, nil, 1) })
+	return g.DB.SendBatch(ctx, &batch).Close()
 }
 
 // onRow makes each worker write under the token of its row, as a protected table
