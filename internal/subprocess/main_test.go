@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,7 +22,7 @@ func TestMain(m *testing.M) {
 // roles are the roles of children. Some systems have more.
 var roles = map[string]func(*subprocess.Parent) error{
 	"echo":   echo,
-	"silent": func(*subprocess.Parent) error { select {} },
+	"silent": func(*subprocess.Parent) error { time.Sleep(time.Hour); return nil }, // it is killed before
 	"race":   func(p *subprocess.Parent) error { p.Report(os.Getenv("GORACE")); return nil },
 	"leaves": leave,
 	"pauses": pauseOnce,
