@@ -30,7 +30,7 @@ func TestRunThatIsKilledTakesItsProgramAlong(t *testing.T) {
 		t.Parallel()
 		r := startRun(t, redis, nil, "job/two", "sh", "-c", says+"wait")
 		watchdog, ids := watchdogOf(t, r), programs(t, r)
-		r.signal(syscall.SIGSTOP) // it does not see the watchdog's end
+		r.stop() // it does not see the watchdog's end
 		require.NoError(t, syscall.Kill(watchdog, syscall.SIGKILL))
 		r.signal(syscall.SIGKILL)
 		requireGone(t, ids[1:])
@@ -54,7 +54,7 @@ func TestRunThatIsStoppedEndsItsProgramInTime(t *testing.T) {
 					return false
 				}
 				ids := programs(t, r)
-				r.signal(syscall.SIGSTOP)
+				r.stop()
 				require.Eventually(t, func() bool {
 					_, err := lock.Acquire(t.Context(), name, "successor", time.Hour)
 					return err == nil
@@ -98,7 +98,7 @@ func TestRunWhoseWatchdogIsKilledEndsItsProgram(t *testing.T) {
 		r := startRun(t, runLocks(t)["redis"], nil, "job", "sh", "-c", `trap "" TERM; `+says+"wait")
 		watchdog, ids := watchdogOf(t, r), programs(t, r)
 		stopped := func() bool { stat, _ := process(t, watchdog); return stat.state == "T" }
-		r.signal(syscall.SIGSTOP) // so that the stop can be seen
+		r.stop() // so that the stop can be seen
 		require.NoError(t, syscall.Kill(watchdog, syscall.SIGSTOP))
 		require.Eventually(t, stopped, eventually, time.Millisecond)
 		r.signal(syscall.SIGCONT)
@@ -115,13 +115,33 @@ func TestRunWhoseWatchdogIsKilledEndsItsProgram(t *testing.T) {
 		var tok token.Token
 		require.NoError(t, tok.UnmarshalText([]byte(r.line(1))))
 		defer func() { _ = syscall.Kill(-ids[1], syscall.SIGKILL) }()
-		r.signal(syscall.SIGSTOP)
+		r.stop()
 		require.NoError(t, syscall.Kill(watchdog, syscall.SIGKILL))
 		require.NoError(t, lock.Release(t.Context(), tok)) // as by the end of its lease
 		begun := startRun(t, lock, []string{"--wait", "1h"}, "job", "date", "+%s.%N")
 		require.Zero(t, begun.status(), begun.errs.String())
 		require.Eventually(t, func() bool { return lastTick(t, file) > strings.TrimSpace(begun.out.String()) }, eventually, time.Millisecond)
 	})
+}
+
+// stop stops the run, and returns when each of its threads has stopped: until then, they
+// may see what the test does next.
+func (r *ran) stop() {
+	r.Helper()
+	r.signal(syscall.SIGSTOP)
+	tasks := "/proc/" + strconv.Itoa(r.cmd.Process.Pid) + "/task"
+	require.Eventually(r, func() bool {
+		threads, err := os.ReadDir(tasks)
+		require.NoError(r, err)
+		for _, thread := range threads {
+			id, err := strconv.Atoi(thread.Name())
+			require.NoError(r, err)
+			if stat, there := process(r.T, id); there && stat.state != "T" {
+				return false
+			}
+		}
+		return true
+	}, eventually, time.Millisecond)
 }
 
 // programs returns the ids of the process that the program has started, and of the program.
