@@ -185,6 +185,9 @@ func (e *evidence) outcomes() []string {
 		if e.Verdict != nil && w.rolledBack() && e.Breaks("once") {
 			return []string{undone}
 		}
+		if e.Verdict != nil && w.outcome == history.Refused && w.facts.some(func(t *transaction) bool { return t.guard && !t.claim && t.end == failpoint.Unknown }) {
+			return []string{retried} // the second write was refused, and the first had been applied
+		}
 		if (w.outcome == history.Refused || w.outcome == history.Failed) && w.facts.some(func(t *transaction) bool { return t.guard && t.admits && !t.claim && t.end == failpoint.Applied }) {
 			return []string{partial}
 		}

@@ -14,7 +14,7 @@ const (
 	outerContext = "outer context: the guard was called with a context from outside of Hold, which carries no token of %q. Use the context that Hold passes to its function or, for a lock of your own, the one from token.NewContext"
 	undone       = "a refusal swallowed: the guard's transaction was rolled back, and Do returned nil. Return the guard's error"
 	insists      = "a refusal retried: the guard refused (%v), and Do tried again under the same token, which is never admitted again. Return the guard's error, or end the Hold and start over"
-	retried      = "retry after unknown: after guard.ErrUnknown Do wrote again, and both writes were applied. End the Hold, acquire and claim again, and read whether the first was applied"
+	retried      = "retry after unknown: after guard.ErrUnknown Do wrote again, although the first write had been applied. End the Hold, acquire and claim again, and read whether the first was applied"
 	assumed      = "unknown taken for an answer: after guard.ErrUnknown Do went on as if the outcome were known. End the Hold, acquire and claim again, and read whether the write was applied"
 	partial      = "one unit in two transactions: the first was committed, and the second was refused or rolled back. Write both in one Update"
 	outlives     = "work that outlives Hold: a write was made, or begun, after Do had returned. Wait for it inside Hold"

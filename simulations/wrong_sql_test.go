@@ -212,6 +212,22 @@ var wrongTills = []struct {
 			}
 		}
 	})},
+	{"retry after unknown, refused", "retry after unknown", map[string]string{"SQLite": "no answer to a write was lost"}, held(func(s *till, ctx context.Context) error {
+		for {
+			err := s.update(ctx, func(tx *sql.Tx) error { return s.withdraw(ctx, tx, tx) })
+			if !errors.Is(err, guard.ErrUnknown) {
+				return err
+			}
+			newer, err := token.FromContext(ctx, "account/42") // of another holder, as if the lease had been lost
+			if err != nil {
+				return err
+			}
+			newer.Number, newer.Holder = newer.Number+1, "another"
+			if err := s.fence.Admit(s.t.Context(), newer); err != nil {
+				return err
+			}
+		}
+	})},
 	{"an unknown taken for a success", "unknown taken for an answer", map[string]string{"SQLite": "no answer to a write was lost"}, func(s *till) func(context.Context) error {
 		return func(ctx context.Context) error {
 			if err := s.guarded(ctx); !errors.Is(err, guard.ErrUnknown) {
