@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"math"
 	"net"
 	"sync"
@@ -208,21 +207,24 @@ func openScripts(ctx context.Context, c *client) locking {
 			return s, nil
 		}
 		grant, err := iss.Acquire(ctx, resource, holder, ttl)
+		if err != nil {
+			return scripts{}, err
+		}
 		s := scripts{acquire: last}
-		if err == nil {
-			err = iss.Release(ctx, grant.Token)
+		if err := iss.Release(ctx, grant.Token); err != nil {
+			return scripts{}, err
 		}
 		s.release = last
 		known[resource] = s
-		return s, err
+		return s, nil
 	}
 	wait := func(ctx context.Context, resource string) (unlock, error) {
 		s, err := record(ctx, resource)
 		if err != nil {
 			return nil, err
 		}
-		if n, err := plain.Do(ctx, s.acquire...).Int64(); err != nil || n <= 0 {
-			return nil, fmt.Errorf("acquire: %d, %w", n, err)
+		if err := plain.Do(ctx, s.acquire...).Err(); err != nil {
+			return nil, err
 		}
 		return func(ctx context.Context) error {
 			n, err := plain.Do(ctx, s.release...).Int64()

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/pgadmit"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/sqlguard/rowguard"
 	"github.com/fencepost/fencepost/token"
@@ -145,7 +146,7 @@ func onExec(of func(resource string) token.Token) opener {
 func admittedBatch(ctx context.Context, g *sqlguard.Guard, worker int) error {
 	var batch pgx.Batch
 	tok := current(branch)
-	batch.Queue("SELECT fencepost.admit($1, $2, $3, $4::integer) FOR UPDATE", tok.Resource, tok.Number, tok.Holder, -1)
+	batch.Queue("SELECT fencepost.admit($1, $2, $3, $4::integer) FOR UPDATE", tok.Resource, tok.Number, tok.Holder, int32(pgadmit.NoRaise))
 	batch.Queue(updateSQL, account(worker)).Exec(func(tag pgconn.CommandTag) error { return affected(tag, nil, 1) })
 	return g.DB.SendBatch(ctx, &batch).Close()
 }

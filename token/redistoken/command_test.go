@@ -28,8 +28,9 @@ func TestConcurrentCallersShareAPipeline(t *testing.T) {
 	var group sync.WaitGroup
 	request := func(n int) {
 		group.Go(func() {
-			_, err := iss.Acquire(t.Context(), fmt.Sprintf("account/%d", n), "holder", long)
-			require.NoError(t, err)
+			if _, err := iss.Acquire(t.Context(), fmt.Sprintf("account/%d", n), "holder", long); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 	request(0)
