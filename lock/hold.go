@@ -85,7 +85,9 @@ func (l *Locker) acquireNew(ctx context.Context, t settings, name string, get fu
 		began := time.Now()
 		grant, err := get()
 		if err != nil {
-			l.Hooks.notAcquired(ctx, name, time.Since(began), err)
+			if l.Hooks.NotAcquired != nil {
+				l.Hooks.NotAcquired(ctx, name, time.Since(began), err)
+			}
 			return nil, errors.Join(err, refused)
 		}
 		held := &Lease{lease: l.newLease(ctx, grant, t)}
@@ -99,6 +101,17 @@ func (l *Locker) acquireNew(ctx context.Context, t settings, name string, get fu
 		}
 		refused = err
 	}
+}
+
+// newLease returns the lease of grant, under ctx.
+func (l *Locker) newLease(ctx context.Context, grant token.Grant, t settings) *lease {
+	held := &lease{issuer: l.Issuer, hooks: &l.Hooks, tok: grant.Token, settings: t, granted: time.Now(), raised: grant.Claimed}
+	held.entry.index = notScheduled
+	ctx, held.cancel = context.WithCancelCause(ctx)
+	held.ctx = tokenctx.New(ctx, tokenctx.Entry[token.Token]{
+		Token: grant.Token, Resource: grant.Token.Resource, Released: &held.isReleased, Lease: held,
+	})
+	return held
 }
 
 // claim calls Claim. It also returns an error if the lease has ended before the work

@@ -51,12 +51,6 @@ func (h *Hooks) acquired(l *lease, waited time.Duration) {
 	}
 }
 
-func (h *Hooks) notAcquired(ctx context.Context, resource string, waited time.Duration, err error) {
-	if h.NotAcquired != nil {
-		h.NotAcquired(ctx, resource, waited, err)
-	}
-}
-
 func (h *Hooks) renewed(l *lease, left time.Duration) {
 	if h.Renewed != nil {
 		h.Renewed(l.ctx, l.tok, left)

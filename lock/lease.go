@@ -10,7 +10,6 @@ import (
 
 	"github.com/fencepost/fencepost/internal/marks"
 	"github.com/fencepost/fencepost/internal/schedule"
-	"github.com/fencepost/fencepost/internal/tokenctx"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -80,16 +79,6 @@ type lease struct {
 }
 
 var errGrantLate = errors.New("the grant had expired when it arrived: the ttl is shorter than the round trip, or the process was paused")
-
-func (l *Locker) newLease(ctx context.Context, grant token.Grant, t settings) *lease {
-	held := &lease{issuer: l.Issuer, hooks: &l.Hooks, tok: grant.Token, settings: t, granted: time.Now(), raised: grant.Claimed}
-	held.entry.index = notScheduled
-	ctx, held.cancel = context.WithCancelCause(ctx)
-	held.ctx = tokenctx.New(ctx, tokenctx.Entry[token.Token]{
-		Token: grant.Token, Resource: grant.Token.Resource, Released: &held.isReleased, Lease: held,
-	})
-	return held
-}
 
 // startRenewal schedules the renewals of a grant that lasts until the given time. If the
 // grant has already expired, the lease is lost.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,6 +61,26 @@ func (i *Issuer) request(resource, holder string, ttl time.Duration) (time.Durat
 		return 0, nil, fmt.Errorf("redistoken: acquire %s: %w", resource, err)
 	}
 	return ttl, k, nil
+}
+
+// keys are the names of a resource's keys in Redis. They are part of the format: all
+// programs must compute the same names.
+type keys struct {
+	resource string
+	base     string // the prefix of the bucket's keys
+	lock     string
+	args     [3]any // lock, counter, queue: the order of the scripts' KEYS
+}
+
+// keys returns the keys of resource, or an error if the Issuer's fields are not valid.
+func (i *Issuer) keys(resource string) (*keys, error) {
+	if err := i.check(); err != nil {
+		return nil, err
+	}
+	bucket := crc32.ChecksumIEEE([]byte(resource)) % buckets
+	base := i.prefix() + ":{" + strconv.Itoa(int(bucket)) + "}:"
+	lock := base + "lock:" + resource
+	return &keys{resource, base, lock, [3]any{lock, base + "counter", base + "queue:" + resource}}, nil
 }
 
 // acquired converts the reply of acquire.lua to a grant.
@@ -249,6 +271,34 @@ func (i *Issuer) renewed(r *renewal, reply any, err error) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("redistoken: renew %s: %w", r.tok, err)
 }
 
+// mayExtend records that holder may have the lock until the given time. It is called
+// before a request that extends the lease is sent. Without it, a late notification that
+// arrives after the old end and before the reply would release the lock.
+func (s *waitState) mayExtend(lock, holder string, until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.queues[lock]
+	if q == nil {
+		return
+	}
+	if old, held := q.held[holder]; held && until.After(old) {
+		q.held[holder] = until
+	}
+}
+
+// extend records that holder has the lock until the given time.
+func (s *waitState) extend(lock, holder string, until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.queues[lock]
+	if q == nil {
+		return
+	}
+	if _, held := q.held[holder]; held {
+		q.held[holder] = until
+	}
+}
+
 // wholeMilliseconds rounds ttl down to the unit of Redis.
 func wholeMilliseconds(ttl time.Duration) (time.Duration, error) {
 	if ttl < time.Millisecond {
@@ -300,40 +350,4 @@ func (i *Issuer) renewBatch(ctx context.Context, batch []token.Renewal) {
 // lost returns the error for a token whose holder does not have the lock.
 func lost(tok token.Token) error {
 	return fmt.Errorf("redistoken: %s: %w", tok, token.ErrLost)
-}
-
-// Recover implements [token.Recoverer]. It raises the numbers of the resource's whole
-// bucket: of one resource in 256. It returns [token.ErrLost] if the bucket's counter is
-// number or greater, and [token.ErrTooFarAhead] if number is more than [token.MaxAhead]
-// above the server's clock.
-func (i *Issuer) Recover(ctx context.Context, resource string, number int64) error {
-	k, err := i.keys(resource)
-	if err == nil {
-		var reply any
-		if reply, err = i.run(ctx, recoverScript, k, number, token.MaxAhead); err == nil {
-			err = parseRecover(reply)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("redistoken: recover %s to %d: %w", resource, number, err)
-	}
-	return nil
-}
-
-// parseRecover returns nil or an error for the reply of recover.lua.
-func parseRecover(reply any) error {
-	switch reply {
-	case int64(1):
-		return nil
-	case int64(0):
-		return token.ErrLost
-	case int64(-1):
-		return token.ErrTooFarAhead
-	}
-	if list, ok := reply.([]any); ok {
-		if err := parseCounterError(list); err != nil {
-			return err
-		}
-	}
-	return unexpected(reply)
 }

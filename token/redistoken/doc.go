@@ -104,11 +104,11 @@ package redistoken
 
 // The files of this package, in reading order:
 //
-//	issuer.go         the settings; the names of keys and channels; which clients are refused: a
-//	                  Ring, a ClusterClient that reads from replicas; Close
-//	acquire.go        Acquire, Renew, RenewAll and Recover; which ttls are refused; the wait for
-//	                  replicas (ErrReplicas); a counter that "is not a number"; a lock without
-//	                  an expiry; how many leases one pipeline renews
+//	issuer.go         the settings; which clients are refused: a Ring, a ClusterClient that reads
+//	                  from replicas; the names of channels; Close and Recover
+//	acquire.go        Acquire, Renew and RenewAll; the names of keys; which ttls are refused; the
+//	                  wait for replicas (ErrReplicas); a counter that "is not a number"; a lock
+//	                  without an expiry; how many leases one pipeline renews
 //	handoff.go        Release, and which waiter of this process is next; a notification:
 //	                  granted, ignored, or the lock is released since no caller waits for it
 //	wait.go           Wait: the first request, when a waiter polls, how it leaves the queue; a

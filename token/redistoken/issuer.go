@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -73,23 +71,40 @@ func (i *Issuer) Close() error {
 	return nil
 }
 
-// keys are the names of a resource's keys in Redis. They are part of the format: all
-// programs must compute the same names.
-type keys struct {
-	resource string
-	base     string // the prefix of the bucket's keys
-	lock     string
-	args     [3]any // lock, counter, queue: the order of the scripts' KEYS
+// Recover implements [token.Recoverer]. It raises the numbers of the resource's whole
+// bucket: of one resource in 256. It returns [token.ErrLost] if the bucket's counter is
+// number or greater, and [token.ErrTooFarAhead] if number is more than [token.MaxAhead]
+// above the server's clock.
+func (i *Issuer) Recover(ctx context.Context, resource string, number int64) error {
+	k, err := i.keys(resource)
+	if err == nil {
+		var reply any
+		if reply, err = i.run(ctx, recoverScript, k, number, token.MaxAhead); err == nil {
+			err = parseRecover(reply)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("redistoken: recover %s to %d: %w", resource, number, err)
+	}
+	return nil
 }
 
-func (i *Issuer) keys(resource string) (*keys, error) {
-	if err := i.check(); err != nil {
-		return nil, err
+// parseRecover returns nil or an error for the reply of recover.lua.
+func parseRecover(reply any) error {
+	switch reply {
+	case int64(1):
+		return nil
+	case int64(0):
+		return token.ErrLost
+	case int64(-1):
+		return token.ErrTooFarAhead
 	}
-	bucket := crc32.ChecksumIEEE([]byte(resource)) % buckets
-	base := i.prefix() + ":{" + strconv.Itoa(int(bucket)) + "}:"
-	lock := base + "lock:" + resource
-	return &keys{resource, base, lock, [3]any{lock, base + "counter", base + "queue:" + resource}}, nil
+	if list, ok := reply.([]any); ok {
+		if err := parseCounterError(list); err != nil {
+			return err
+		}
+	}
+	return unexpected(reply)
 }
 
 func (i *Issuer) prefix() string {

@@ -124,34 +124,6 @@ func (s *waitState) prune(q *waitQueue) {
 	}
 }
 
-// extend records that holder has the lock until the given time.
-func (s *waitState) extend(lock, holder string, until time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	q := s.queues[lock]
-	if q == nil {
-		return
-	}
-	if _, held := q.held[holder]; held {
-		q.held[holder] = until
-	}
-}
-
-// mayExtend records that holder may have the lock until the given time. It is called
-// before a request that extends the lease is sent. Without it, a late notification that
-// arrives after the old end and before the reply would release the lock.
-func (s *waitState) mayExtend(lock, holder string, until time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	q := s.queues[lock]
-	if q == nil {
-		return
-	}
-	if old, held := q.held[holder]; held && until.After(old) {
-		q.held[holder] = until
-	}
-}
-
 // sweep deletes expired leases, and reports whether there has been no waiter for the idle
 // timeout. The caller holds s.mu.
 func (s *waitState) sweep() (idle bool) {
