@@ -33,24 +33,18 @@ func TestARenewalNeedsAMajorityThatHolds(t *testing.T) {
 	require.ErrorContains(t, err, "renewed by 1 of 3 nodes")
 	links["a"].cut.Store(false)
 	has := func(node string) bool { return all[node].Client().Exists(t.Context(), lockKey).Val() == 1 }
-	_, err = iss.Renew(t.Context(), tok, time.Hour)
-	require.NoError(t, err)
-	renewed := time.Now()
-	require.Eventually(t, func() bool {
-		// A renewal does not wait for c if that still owes an answer, as on a busy machine.
-		// The next is sent seldom: its effect at c must not follow the Del.
-		if time.Since(renewed) > time.Second {
-			_, _ = iss.Renew(t.Context(), tok, time.Hour)
-			renewed = time.Now()
-		}
-		return has("c")
+	require.Eventually(t, func() bool { // one renewal may be over before c has replied to it
+		_, err := iss.Renew(t.Context(), tok, time.Hour)
+		return err == nil && has("c")
 	}, testTimeout, pause, "c had no lock, and a majority has")
-	require.NoError(t, all["c"].Client().Del(t.Context(), lockKey).Err())
+
+	// Not at c: a renewal above may still lock it.
 	require.NoError(t, all["a"].Client().Del(t.Context(), lockKey).Err())
+	require.NoError(t, all["b"].Client().Del(t.Context(), lockKey).Err())
 	_, err = iss.Renew(t.Context(), tok, time.Hour)
 	require.ErrorIs(t, err, token.ErrLost)
 	time.Sleep(10 * time.Millisecond) // for background work that must not happen
-	require.False(t, has("a") || has("c"), "free stays free")
+	require.False(t, has("a") || has("b"), "free stays free")
 }
 
 // Without reacquire, one restart of each node would end every long lease. On a busy
