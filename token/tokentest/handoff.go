@@ -78,7 +78,9 @@ func handoffIsGrantedAgain(p *probe) {
 func holderWaits(p *probe) {
 	tok := p.granted("a", long).Token
 	b := p.waits("b", long)
-	again := p.handed(p.waits("a", long)).Token
+	own := p.waits("a", long)
+	own.holds = true
+	again := p.handed(own).Token
 	if p.err == nil && again.Number < tok.Number {
 		p.failf("the holder acquired again and was granted %d after %d", again.Number, tok.Number)
 	}

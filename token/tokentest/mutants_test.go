@@ -1,6 +1,7 @@
 package tokentest_test
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"testing"
@@ -79,12 +80,22 @@ func TestARuleOfAPartIsForIssuersThatHaveIt(t *testing.T) {
 	}
 }
 
+// lateIssuer returns from Wait later than a check gives waiters to join the queue.
+type lateIssuer struct{ *memtoken.Issuer }
+
+func (i *lateIssuer) Wait(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
+	grant, err := i.Issuer.Wait(ctx, resource, holder, ttl)
+	time.Sleep(50 * time.Millisecond)
+	return grant, err
+}
+
 func TestHonestIssuersBreakNoRule(t *testing.T) {
 	t.Parallel()
 	for name, newIssuer := range map[string]func() token.Issuer{
-		"memtoken":       func() token.Issuer { return new(memtoken.Issuer) },
-		"the model":      func() token.Issuer { return newModel(none) },
-		"the slow model": newSlowModel,
+		"memtoken":                          func() token.Issuer { return new(memtoken.Issuer) },
+		"the model":                         func() token.Issuer { return newModel(none) },
+		"the slow model":                    newSlowModel,
+		"memtoken, whose Wait returns late": func() token.Issuer { return &lateIssuer{Issuer: new(memtoken.Issuer)} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -73,6 +73,7 @@ func (p *probe) suspectf(format string, args ...any) {
 // waiting is a call of Wait, and its result.
 type waiting struct {
 	holder string
+	holds  bool            // its holder has the resource, so it does not queue
 	ctx    context.Context // ends when w leaves
 	leave  context.CancelCauseFunc
 	done   chan struct{}
@@ -136,14 +137,14 @@ func (p *probe) returned(w *waiting) {
 }
 
 // overtaker returns a waiter that called later than w and was granted the resource while
-// w stayed in the queue, or nil. A waiter that leaves is not overtaken: the queue may
+// w stayed in the queue, or nil. The holder itself overtakes no waiter. A waiter that leaves is not overtaken: the queue may
 // continue without it before its Wait has returned. So w's context is checked last: if it
 // is alive, w had not left when the later waiter was served.
 func (p *probe) overtaker(w *waiting) *waiting {
 	for _, other := range (*p.asked)[slices.Index(*p.asked, w)+1:] {
 		select {
 		case <-other.done:
-			if other.err == nil && w.ctx.Err() == nil {
+			if other.err == nil && !other.holds && w.ctx.Err() == nil {
 				return other
 			}
 		default:
