@@ -32,7 +32,7 @@ var layout = map[string][]string{
 	"internal/marks":       {},
 	"internal/netfault":    {},
 	"internal/outage":      {},
-	"internal/pgadmit":     {"token", "guard"},
+	"internal/pgadmit":     {"token", "guard", "internal/writectx"},
 	"internal/pgcall":      {"token", "internal/outage", "github.com/jackc/pgx/v5"},
 	"internal/pgwrite":     {"token", "guard", "internal/engine", "internal/failpoint", "internal/pgadmit", "internal/sqltext", "internal/writectx", "github.com/jackc/pgx/v5"},
 	"internal/schedule":    {},

@@ -7,11 +7,11 @@ WITH space AS (
          ('advisory_acquire(text, text, integer, integer)'), ('advisory_draw(text, text, integer)'),
          ('advisory_prepare(text, text, integer, integer)'), ('advisory_recover(text, bigint)'),
          ('advisory_release(text, text)'), ('advisory_renew(text, text, integer)'), ('advisory_wait(text, text, integer)'),
-         ('check_row(regtype, text, text, bigint, text, bigint, text)'), ('evict(text, bigint)'),
-         ('leave_queue(text, text)'), ('lock_key(text)'), ('mark_number(text)'), ('mint(text, text, integer)'),
+         ('check_row(regtype, text, text, bigint, text, bigint, text)'), ('end_transaction(text)'), ('evict(text, bigint)'),
+         ('incarnation()'), ('leave_queue(text, text)'), ('lock_key(text)'), ('mark_number(text)'), ('mint(text, text, integer)'),
          ('recover(text, bigint)'), ('refusing_mark(text, bigint, text)'), ('release(text, text)'),
          ('renew(text, text, interval)'), ('renew_all(text[], text[], bigint[])'),
-         ('report_only(text, bigint, text, integer)'),
+         ('report_only(text, bigint, text, integer)'), ('session_incarnation()'), ('transaction_fate(text)'),
          ('try_acquire(text, text, interval, boolean, bigint, bigint, interval)'), ('version()')
 ), functions AS (
   SELECT space.name || '.' || signature AS name, p.oid
@@ -24,7 +24,8 @@ WITH space AS (
    WHERE p.proname IN ('prune', 'reset')
      AND EXISTS (SELECT FROM pg_catalog.aclexplode(coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))) a WHERE a.grantee = 0)
 ), kept (relation, kind) AS (
-  VALUES ('marks', 'TABLE'), ('floor', 'TABLE'), ('leases', 'TABLE'), ('waiters', 'TABLE'), ('advisory', 'TABLE'), ('numbers', 'SEQUENCE')
+  VALUES ('marks', 'TABLE'), ('floor', 'TABLE'), ('leases', 'TABLE'), ('waiters', 'TABLE'), ('advisory', 'TABLE'),
+         ('incarnation', 'TABLE'), ('numbers', 'SEQUENCE')
 ), relations AS (
   SELECT kind, pg_catalog.lower(kind) || ' ' || space.name || '.' || relation AS what,
          'ALTER ' || kind || ' ' || space.name || '.' || relation AS alter, space.name || '.' || relation AS name, c.oid, c.relpersistence, c.relowner
@@ -35,10 +36,16 @@ WITH space AS (
   SELECT * FROM relations r JOIN pg_catalog.pg_sequence s ON s.seqrelid = r.oid
 ), findings (part, missing, finding) AS (
   SELECT 1, true, what || ' is not there: restore it from a backup; a new one, from fencepost migrate print, is empty, so stale tokens are admitted'
-    FROM relations WHERE oid IS NULL
+    FROM relations WHERE oid IS NULL AND name NOT LIKE '%.incarnation'
+  UNION ALL
+  SELECT 1, true, what || ' is not there: create it again, from fencepost migrate print'
+    FROM relations WHERE oid IS NULL AND name LIKE '%.incarnation'
   UNION ALL
   SELECT 2, false, what || ' is UNLOGGED, so a crash empties it: ' || alter || ' SET LOGGED'
-    FROM relations WHERE relpersistence <> 'p'
+    FROM relations WHERE relpersistence <> 'p' AND name NOT LIKE '%.incarnation'
+  UNION ALL
+  SELECT 2, false, what || ' is not UNLOGGED, so no lost COMMIT is settled: ' || alter || ' SET UNLOGGED'
+    FROM relations WHERE relpersistence <> 'u' AND name LIKE '%.incarnation'
   UNION ALL
   SELECT 3, false, what || ' has CACHE ' || seqcache || ', so each session draws from a block of its own, and numbers fall: ' || alter || ' CACHE 1'
     FROM sequences WHERE seqcache <> 1

@@ -109,9 +109,23 @@ func TestCheckMissesNoTable(t *testing.T) {
 		require.NoError(t, f.exec(t.Context(), f, "ALTER TABLE fence."+table+" RENAME TO gone"))
 		findings := checked(t, f, db)
 		require.Len(t, findings, 1, table)
-		require.Contains(t, findings[0], " fence."+table+" is not there: restore it from a backup")
+		remedy := "restore it from a backup"
+		if table == "incarnation" {
+			remedy = "create it again"
+		}
+		require.Contains(t, findings[0], " fence."+table+" is not there: "+remedy)
 		require.NoError(t, f.exec(t.Context(), f, "ALTER TABLE fence.gone RENAME TO "+table))
 	}
+	require.Empty(t, checked(t, f, db))
+}
+
+func TestCheckFindsAnIncarnationThatOutlivesACrash(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	db := application(t, f)
+	require.NoError(t, f.exec(t.Context(), f, "ALTER TABLE fence.incarnation SET LOGGED"))
+	require.Equal(t, []string{"table fence.incarnation is not UNLOGGED, so no lost COMMIT is settled: ALTER TABLE fence.incarnation SET UNLOGGED"}, checked(t, f, db))
+	require.NoError(t, f.exec(t.Context(), f, "ALTER TABLE fence.incarnation SET UNLOGGED"))
 	require.Empty(t, checked(t, f, db))
 }
 
@@ -164,8 +178,8 @@ func TestCheckFindsMarksThatACrashForgets(t *testing.T) {
 // caller's rights.
 func called(t *testing.T) []string {
 	t.Helper()
-	names := []string{"lock_key", "mark_number", "refusing_mark", "version"}
-	for _, pattern := range []string{"../sqlguard/*.sql", "../sqlguard/stdsql/*.sql", "../sqlguard/stdsql/*.go", "../token/pgtoken/*.sql", "../contrib/pgadvisory/*.sql"} {
+	names := []string{"incarnation", "lock_key", "mark_number", "refusing_mark", "version"}
+	for _, pattern := range []string{"../internal/pgwrite/*.sql", "../sqlguard/stdsql/*.sql", "../sqlguard/stdsql/*.go", "../token/pgtoken/*.sql", "../contrib/pgadvisory/*.sql"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, file := range files {

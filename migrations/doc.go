@@ -85,7 +85,9 @@ package migrations
 //	                                 NOTIFY; acquire and release of a held or queued resource
 //	postgres/00007_advisory.sql      locks that end with the session, for contrib/pgadvisory;
 //	                                 which sessions are refused: a pooler, a second lock
-//	postgres/00008_admin.sql         prune: which marks and leases it deletes, and the floor;
+//	postgres/00008_fate.sql          what became of a transaction whose COMMIT had no reply; an
+//	                                 incarnation of the server, and which servers have none
+//	postgres/00009_admin.sql         prune: which marks and leases it deletes, and the floor;
 //	                                 reset of a mark that is too high; version
 //	mysql/00001_marks.sql            the tables fencepost_marks and fencepost_floor; how to
 //	                                 prune

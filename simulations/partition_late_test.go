@@ -218,7 +218,8 @@ func TestACommitThatIsNotAnsweredIsUnknown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBank(t)
-			ctx := token.NewContext(t.Context(), token.Token{Resource: resource, Number: 33, Holder: "a"})
+			ctx, leave := context.WithCancel(token.NewContext(t.Context(), token.Token{Resource: resource, Number: 33, Holder: "a"}))
+			defer leave()
 			commits := make(chan struct{})
 			b.commits = func() { b.Blackhole(c.hole); close(commits) }
 			answer := make(chan error, 1)
@@ -231,6 +232,7 @@ func TestACommitThatIsNotAnsweredIsUnknown(t *testing.T) {
 			<-commits
 			holds(t, b.Proxy, c.hole)
 			b.Cut(c.cut)
+			leave() // the guard asks once what became of the COMMIT, and cannot reach the server
 			err := <-answer
 			require.ErrorIs(t, err, guard.ErrUnknown)
 			require.NotErrorIs(t, err, guard.ErrStale)

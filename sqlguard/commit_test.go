@@ -138,12 +138,14 @@ func TestUnknown(t *testing.T) {
 
 // A session that is ended while its COMMIT is being flushed commits, and replies with
 // COMMIT and FATAL. commit_delay prolongs the flush. The log entry of the duration is
-// where the server processes the termination.
+// where the server processes the termination. The guard settles the commit.
 func TestEndedInTheMiddleOfItsCommit(t *testing.T) {
 	t.Parallel()
-	e := spareEnv(t)
+	e := envOn(t, testenv.SparePostgres(t).URL())
 	e.admitted(33)
 	config := e.pool.Config()
+	var dials atomic.Int64
+	pgtest.Wrap(config, func(conn net.Conn) (net.Conn, error) { dials.Add(1); return conn, nil })
 	set := config.ConnConfig.RuntimeParams
 	set["log_min_duration_statement"], set["commit_delay"], set["commit_siblings"] = "0", "100000", "0"
 	slow, err := pgxpool.NewWithConfig(t.Context(), config)
@@ -153,8 +155,10 @@ func TestEndedInTheMiddleOfItsCommit(t *testing.T) {
 	e.await("an end behind the commit, and before its answer", func() bool {
 		ctx, process := e.ctx(33), make(chan uint32, 1)
 		e.exec("UPDATE accounts SET writer = ''")
+		var before int64
 		late := async(func() error {
 			return guarded.Update(ctx, resource, func(tx pgx.Tx) error {
+				before = dials.Load()
 				process <- tx.Conn().PgConn().PID()
 				return e.write(ctx, "A")(tx)
 			})
@@ -165,28 +169,16 @@ func TestEndedInTheMiddleOfItsCommit(t *testing.T) {
 		})
 		time.Sleep(10 * time.Millisecond) // the server is past its last check, and flushes
 		e.exec("SELECT pg_terminate_backend($1)", pid)
-		err, writer := await(t, late), e.writer()
-		if err == nil {
-			require.Equal(t, "A", writer)
-			slow.Reset() // it was too late: the session is idle by now and was ended. Try again
+		if err := await(t, late); err != nil { // it was too early
+			require.Equal(t, []error{guard.ErrEvicted}, outcomes(err))
+			require.Empty(t, e.writer())
 			return false
 		}
-		require.Equal(t, []error{guard.ErrUnknown}, outcomes(err))
-		return writer == "A"
+		require.Equal(t, "A", e.writer())
+		settled := dials.Load() > before // if not, it was too late: the session was idle
+		slow.Reset()
+		return settled
 	})
-}
-
-// spareEnv is newEnv on the spare server, in the default schema.
-func spareEnv(t *testing.T) *env {
-	t.Helper()
-	spare := testenv.SparePostgres(t)
-	testenv.Migrate(t, spare.URL())
-	pool, err := pgxpool.New(t.Context(), spare.URL())
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	e := &env{t: t, pool: pool, schema: "fencepost", guard: &sqlguard.Guard{DB: pool, IdleTimeout: patient}}
-	pgtest.Accounts(t, pool, e.schema, 42)
-	return e
 }
 
 // hazard G26

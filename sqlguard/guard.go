@@ -130,8 +130,15 @@ func Update(ctx context.Context, db DB, resource string, fn func(tx pgx.Tx) erro
 // incomplete token. An error or a panic of fn rolls back. Update returns fn's error
 // unchanged, or joined to the outcome that it means ([guard.ErrRetryable],
 // [guard.ErrEvicted]); a panic propagates. fn must not end the transaction or use it
-// after it returns. Update returns [guard.ErrUnknown] if the connection failed after
-// COMMIT was sent, or if fn ended the transaction.
+// after it returns.
+//
+// If the connection fails after COMMIT was sent, Update settles the transaction: on a new
+// connection it asks the server what became of it, and ends its session if it is still in
+// progress. Update then returns nil, or [guard.ErrRetryable] or [guard.ErrEvicted]
+// (nothing was applied). It returns [guard.ErrUnknown] if the server had a crash or
+// another server was promoted in the meantime, if no server answers within 10 s, on
+// Aurora, in report-only mode, and if fn ended the transaction. If ctx has ended, Update
+// asks once.
 //
 // If ctx ends before fn returns, the transaction is rolled back. After fn returned,
 // COMMIT is not cut off and may take 30 s: a COMMIT that is cut off has an unknown

@@ -86,11 +86,11 @@ func TestAnEndedSessionBehindAPooler(t *testing.T) {
 				_, err := g.On(resource).Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid()), pg_sleep(60)")
 				require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "%v", err)
 			})
-			t.Run("in the commit, which may have been heard", func(t *testing.T) {
+			t.Run("in the commit, which is settled", func(t *testing.T) {
 				e.exec("CREATE FUNCTION " + e.schema + ".ends() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()), pg_sleep(60); END'")
 				e.exec("CREATE CONSTRAINT TRIGGER ends AFTER UPDATE ON accounts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION " + e.schema + ".ends()")
 				err := g.Update(ctx, resource, e.write(ctx, "x"))
-				require.Equal(t, []error{guard.ErrUnknown}, outcomes(err), "%v", err)
+				require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "%v", err)
 				e.exec("DROP TRIGGER ends ON accounts")
 			})
 			require.Empty(t, e.writer(), "applied nothing")

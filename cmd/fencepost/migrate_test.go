@@ -253,7 +253,7 @@ func TestMigrateStatusHasTheVersionOfTheDatabase(t *testing.T) {
 	done = execute(t, "migrate", "status", "--postgres", server)
 	require.Equal(t, 1, done.status)
 	require.Contains(t, done.out, "missing              00003_protect.sql\n")
-	require.Contains(t, done.out, `wrong: schema "fencepost" is at version 2, and this program needs 8: `)
+	require.Contains(t, done.out, `wrong: schema "fencepost" is at version 2, and this program needs 9: `)
 }
 
 func TestMigrateDownLeavesProtectedTables(t *testing.T) {

@@ -1,5 +1,6 @@
 // Package pgadmit has what the guards on PostgreSQL share, whatever their driver: the
-// SQLSTATEs of a failed admission or transaction, and the outcome that each means.
+// SQLSTATEs of a failed admission or transaction, the outcome that each means, and what
+// became of a transaction whose COMMIT had no reply.
 package pgadmit
 
 import (

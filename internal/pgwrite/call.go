@@ -8,6 +8,7 @@
 //	reply.go      the replies: refusals, report-only mode, COMMIT; how a request is closed
 //	outcome.go    what an error means
 //	tx.go         transactions that stay open after the admission
+//	settle.go     a COMMIT whose reply was lost: what became of the transaction
 //	session.go    the connection, the check of its server, ROLLBACK, and the statement that
 //	              aborts the caller's transaction
 //	exec.go       a statement that is a transaction by itself
@@ -74,6 +75,7 @@ type Call struct {
 
 	db       DB
 	reported bool            // the engine check was reported
+	name     pgadmit.TxName  // of the open transaction
 	listened context.Context // the caller's, if a simulation listens to it; otherwise nil
 }
 
@@ -189,8 +191,9 @@ func (c *Config) wait(t transaction) pgadmit.Wait {
 	return pgadmit.WaitFor(limit)
 }
 
-// admission returns the statement of r that admits a token, and its arguments.
-func (c *Call) admission(r *request, tok token.Token) (sql string, args []any) {
+// admission returns the statement of r that admits tok, and its arguments. That of the
+// last token also names and bounds a transaction that stays open.
+func (c *Call) admission(r *request, tok token.Token, last bool) (sql string, args []any) {
 	stmts, wait := statementsOf(c.Schema), int32(c.wait(r.tx))
 	if r.minted != nil {
 		return stmts.mint, []any{tok.Resource, tok.Holder, wait}
@@ -202,11 +205,18 @@ func (c *Call) admission(r *request, tok token.Token) (sql string, args []any) {
 		return stmts.reportOnly, args
 	case r.tx == claimTx:
 		return stmts.admitDurable, args
-	case bounded && (r.tx == openTx || r.tx == callersTx && !r.unbounded):
-		return stmts.admitBounded, append(args, strconv.FormatInt(limit.Milliseconds(), 10)+"ms")
+	case r.tx == openTx && last && bounded:
+		return stmts.admitOpen, append(args, milliseconds(limit))
+	case r.tx == openTx && last:
+		return stmts.admitOpen, append(args, nil)
+	case r.tx == callersTx && !r.unbounded && bounded:
+		return stmts.admitBounded, append(args, milliseconds(limit))
 	}
 	return stmts.admit, args
 }
+
+// milliseconds returns d as a setting of the server.
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) + "ms" }
 
 var (
 	//go:embed admit.sql
@@ -215,17 +225,24 @@ var (
 	admitBoundedSQL string
 	//go:embed admit_durable.sql
 	admitDurableSQL string
+	//go:embed admit_open.sql
+	admitOpenSQL string
 	//go:embed report_only.sql
 	reportOnlySQL string
 	//go:embed mint.sql
 	mintSQL string
 	//go:embed evict.sql
 	evictSQL string
+	//go:embed fate.sql
+	fateSQL string
+	//go:embed end_transaction.sql
+	endTransactionSQL string
 )
 
 // statements are the SQL texts for one schema.
 type statements struct {
-	admit, admitBounded, admitDurable, reportOnly, mint, evict string
+	admit, admitBounded, admitDurable, admitOpen, reportOnly, mint, evict string
+	fate, endTransaction                                                  string
 }
 
 // prepared has the texts of every schema in use, so that they are built once.
@@ -246,7 +263,8 @@ func statementsOf(schema string) *statements {
 	}
 	s := &statements{
 		admit: text(admitSQL), admitBounded: text(admitBoundedSQL), admitDurable: text(admitDurableSQL),
-		reportOnly: text(reportOnlySQL), mint: text(mintSQL), evict: text(evictSQL),
+		admitOpen: text(admitOpenSQL), reportOnly: text(reportOnlySQL), mint: text(mintSQL), evict: text(evictSQL),
+		fate: text(fateSQL), endTransaction: text(endTransactionSQL),
 	}
 	prepared.Store(schema, s)
 	return s

@@ -50,8 +50,8 @@ func (s *Sent) readAdmissions(begins bool) (*obstacle, error) {
 		}
 		s.begun = true
 	}
-	for _, tok := range s.call.Tokens {
-		if err := s.readAdmission(tok); err != nil {
+	for i, tok := range s.call.Tokens {
+		if err := s.readAdmission(tok, i == len(s.call.Tokens)-1); err != nil {
 			return s.notAdmitted(tok, err)
 		}
 		s.begun = true
@@ -59,14 +59,16 @@ func (s *Sent) readAdmissions(begins bool) (*obstacle, error) {
 	return nil, nil //nolint:nilnil // admitted
 }
 
-// readAdmission reads the reply to an admission. Its error is the server's or the
-// connection's.
-func (s *Sent) readAdmission(tok token.Token) error {
+// readAdmission reads the reply to the admission of tok, with the transaction's name in the
+// last. Its error is the server's or the connection's.
+func (s *Sent) readAdmission(tok token.Token, last bool) error {
 	switch {
 	case s.request.minted != nil:
 		return s.Results.QueryRow().Scan(s.request.minted)
 	case s.call.DangerouslyReportOnly && !s.request.uncompared:
 		return s.readReport(tok)
+	case s.request.tx == openTx && last:
+		return s.Results.QueryRow().Scan(nil, &s.call.name, nil)
 	}
 	_, err := s.Results.Exec()
 	return err
@@ -321,18 +323,19 @@ func harmless(code string) bool {
 // may have been ended for being idle or for blocking a successor.
 const slow = 100 * time.Millisecond
 
-// commit ends the transaction of an Update after fn has returned nil. If the caller's ctx
-// has ended, COMMIT is not sent and nothing is applied. If ctx ends later, COMMIT is not
-// cut off. The loss of the lease has no effect.
-func (c *Call) commit(ctx context.Context, tx pgx.Tx, begun time.Time) error {
+// commit ends the transaction of an Update after fn has returned nil. If the caller's
+// context has ended, COMMIT is not sent and nothing is applied. If it ends later, COMMIT
+// is not cut off. The loss of the lease has no effect. If the reply to the COMMIT is lost,
+// commit settles the transaction.
+func (c *Call) commit(caller context.Context, tx pgx.Tx, begun time.Time) error {
 	conn := tx.Conn()
 	if err := c.dropCommit(conn); err != nil {
 		return &OutcomeError{guard.ErrUnknown, err}
 	}
-	if err := writectx.CheckCommit(ctx); err != nil {
+	if err := writectx.CheckCommit(caller); err != nil {
 		return fmt.Errorf("sqlguard: commit was not sent: %w", err)
 	}
-	ctx, cancel := writectx.ForCommit(ctx)
+	ctx, cancel := writectx.ForCommit(caller)
 	defer cancel()
 	if !c.InTx() && time.Since(begun) > slow && !conn.IsClosed() {
 		if err := conn.Ping(ctx); err != nil {
@@ -353,7 +356,7 @@ func (c *Call) commit(ctx context.Context, tx pgx.Tx, begun time.Time) error {
 	case errors.Is(err, pgx.ErrTxClosed):
 		return &OutcomeError{guard.ErrUnknown, fmt.Errorf("sqlguard: fn ended the transaction: %w", err)}
 	case sent && !c.InTx() && ambiguous(err):
-		return &OutcomeError{guard.ErrUnknown, err}
+		return c.settle(caller, conn, err)
 	}
 	return NothingApplied(fmt.Errorf("sqlguard: commit: %w", err))
 }

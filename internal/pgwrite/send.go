@@ -167,8 +167,8 @@ func (c *Call) attempt(caller context.Context, r *request) (*Sent, *obstacle, er
 	case explicit:
 		s.batch.BeginTx(c.Tx)
 	}
-	for _, tok := range c.Tokens {
-		sql, args := c.admission(r, tok)
+	for i, tok := range c.Tokens {
+		sql, args := c.admission(r, tok, i == len(c.Tokens)-1)
 		s.admits = sql
 		s.batch.Queue(sql, args...)
 	}

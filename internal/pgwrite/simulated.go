@@ -68,6 +68,15 @@ func (c *Call) at(step failpoint.Step) {
 // reportedSteps returns a context for the driver: the call itself reports the steps.
 func (c *Call) reportedSteps(ctx context.Context) context.Context { return failpoint.WithKey(ctx, c) }
 
+// untraced returns a context for statements of the guard's own, which are no part of the
+// write.
+func untraced(ctx context.Context) context.Context {
+	if failpoint.Listening(ctx) {
+		return failpoint.Untraced(ctx)
+	}
+	return ctx
+}
+
 // dropReply closes the connection after a COMMIT if a simulation drops its reply, and
 // returns the driver's error for that. The COMMIT of a caller's transaction is not the
 // guard's.

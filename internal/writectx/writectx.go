@@ -32,6 +32,10 @@ const (
 	// connection returns to its pool. If they fail, the connection is closed and the
 	// server rolls back.
 	CleanupTimeout = 5 * time.Second
+	// SettleTimeout bounds how long a guard asks for the fate of a transaction after the
+	// reply to its COMMIT was lost. It is longer than the default idle timeout of a
+	// guarded transaction, after which the server ends a session whose client is gone.
+	SettleTimeout = 10 * time.Second
 )
 
 // CheckSend returns an error if nothing may be sent any more, because ctx has ended for
@@ -154,6 +158,12 @@ func (c writeContext) Err() error {
 // ctx.
 func ForCommit(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), Timeout)
+}
+
+// ForSettlement returns the context in which a guard asks for the fate of a transaction.
+// It does not end with ctx.
+func ForSettlement(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
 }
 
 // ForCleanup returns the context of statements, such as a ROLLBACK, that are sent before

@@ -68,6 +68,16 @@ func writeMeasurements() []measurement {
 			},
 		},
 		contest{
+			name: "name of a transaction, ", server: postgresServer, settings: alone,
+			baseline: subject{name: "admission, UPDATE, COMMIT", open: guarded(admittedTx(admitSQL, true))},
+			others:   []subject{{name: "the same, named", open: guarded(admittedTx(admitNamedSQL, true)), targets: targets{overLink: {atMost(1.02)}}}},
+		},
+		contest{
+			name: "name of a transaction, ", server: postgresServer, settings: alone,
+			baseline: subject{name: "admission, COMMIT", open: guarded(admittedTx(admitSQL, false))},
+			others:   []subject{{name: "the same, named", open: guarded(admittedTx(admitNamedSQL, false))}},
+		},
+		contest{
 			name: "protected table, ", server: postgresServer, settings: alone,
 			baseline: subject{name: "On.Exec on another table", open: onRow(updateSQL)},
 			others:   []subject{{name: "On.Exec", open: onRow(updateProtectedSQL)}},
@@ -146,9 +156,41 @@ func onExec(of func(resource string) token.Token) opener {
 func admittedBatch(ctx context.Context, g *sqlguard.Guard, worker int) error {
 	var batch pgx.Batch
 	tok := current(branch)
-	batch.Queue("SELECT fencepost.admit($1, $2, $3, $4::integer) FOR UPDATE", tok.Resource, tok.Number, tok.Holder, int32(pgadmit.NoRaise))
+	batch.Queue(admitSQL, tok.Resource, tok.Number, tok.Holder, int32(pgadmit.NoRaise))
 	batch.Queue(updateSQL, account(worker)).Exec(func(tag pgconn.CommandTag) error { return affected(tag, nil, 1) })
 	return g.DB.SendBatch(ctx, &batch).Close()
+}
+
+const (
+	admitSQL      = "SELECT fencepost.admit($1, $2, $3, $4::integer) FOR UPDATE"
+	admitNamedSQL = "SELECT fencepost.admit($1, $2, $3, $4::integer), concat_ws(' ', pg_current_xact_id(), pg_backend_pid(), " +
+		"CASE WHEN starts_with(current_setting('fencepost.incarnation', true), concat(fencepost.lock_key(''), '/')) THEN current_setting('fencepost.incarnation', true) " +
+		"ELSE fencepost.session_incarnation() END) FOR UPDATE"
+)
+
+// admittedTx sends what Update sends, without Update: BEGIN and the admission, perhaps an
+// UPDATE, and COMMIT.
+func admittedTx(admission string, writes bool) func(ctx context.Context, g *sqlguard.Guard, worker int) error {
+	return func(ctx context.Context, g *sqlguard.Guard, worker int) error {
+		return g.DB.(*pgxpool.Pool).AcquireFunc(ctx, func(conn *pgxpool.Conn) error {
+			var batch pgx.Batch
+			tok := current(branch)
+			batch.BeginTx(pgx.TxOptions{})
+			batch.Queue(admission, tok.Resource, tok.Number, tok.Holder, int32(pgadmit.NoRaise))
+			results := conn.Conn().SendBatch(ctx, &batch)
+			tx := results.Tx()
+			if err := results.Close(); err != nil {
+				return err
+			}
+			defer tx.Rollback(ctx)
+			if writes {
+				if err := execOne(ctx, tx, updateSQL, account(worker)); err != nil {
+					return err
+				}
+			}
+			return tx.Commit(ctx)
+		})
+	}
 }
 
 // onRow makes each worker write under the token of its row, as a protected table

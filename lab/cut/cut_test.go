@@ -5,7 +5,8 @@
 //	     ◀──       ◀──
 //
 // nil must mean applied once. A refusal, and every error except guard.ErrUnknown, must mean
-// that nothing was or will be applied. After the cut a successor must be admitted, the
+// that nothing was or will be applied. A door that settles its COMMIT must never return
+// guard.ErrUnknown, since the server can be reached by another connection. After the cut a successor must be admitted, the
 // older token must be refused, and the pool must be in its old state.
 package cut_test
 
@@ -60,15 +61,16 @@ type site struct {
 
 // door is one operation of a guard.
 type door struct {
-	name   string
-	do     func(ctx context.Context) error
-	claim  func(ctx context.Context, tok token.Token) error // without the relay
-	reset  func()                                           // makes the write possible again
-	count  func(tok token.Token) int64                      // how many writes were applied since reset
-	mark   bool                                             // it writes a mark, which a newer mark replaces
-	bare   bool                                             // it takes no admission lock: a successor waits until the server ends its session
-	behind int                                              // number of packets after the one with the COMMIT
-	tokens []string                                         // the states of its token in which it is tried
+	name    string
+	do      func(ctx context.Context) error
+	claim   func(ctx context.Context, tok token.Token) error // without the relay
+	reset   func()                                           // makes the write possible again
+	count   func(tok token.Token) int64                      // how many writes were applied since reset
+	mark    bool                                             // it writes a mark, which a newer mark replaces
+	settled bool                                             // it asks the server what became of its COMMIT, so it never returns ErrUnknown here
+	bare    bool                                             // it takes no admission lock: a successor waits until the server ends its session
+	behind  int                                              // number of packets after the one with the COMMIT
+	tokens  []string                                         // the states of its token in which it is tried
 }
 
 var everyToken = []string{"claimed", "new", "stale"}
@@ -210,6 +212,7 @@ func (a *attempt) note(told error, applied int64, before int) {
 		a.want(applied == 1 && a.token != "stale", "told nil", applied)
 	case errors.Is(told, guard.ErrUnknown):
 		c.unknown++
+		a.want(!a.door.settled, "not settled: "+told.Error(), applied)
 		if applied > 0 {
 			c.unknownApplied++
 		} else if a.cut.way == up && a.cut.at <= before && a.cut.kind != late && a.cut.kind != leave {

@@ -65,6 +65,9 @@ type dialect interface {
 	ensureRolledBack(t *transaction, err error) bool
 	// notApplied reports whether an error of COMMIT proves that nothing was applied.
 	notApplied(t *transaction, err error) bool
+	// settle returns the error of a COMMIT that failed with lost and may have been applied.
+	// It returns nil if it was applied.
+	settle(ctx context.Context, t *transaction, lost error) error
 	// noTransaction reports whether err, of COMMIT or ROLLBACK, means that no transaction
 	// was open.
 	noTransaction(err error) bool
@@ -108,6 +111,9 @@ func (baseDialect) prepareConn(context.Context, *sql.Conn, admission) error     
 func (baseDialect) restoreConn(*sql.Conn) error                                    { return nil }
 func (baseDialect) afterAdmit(context.Context, *transaction) error                 { return nil }
 func (baseDialect) beforeEnd(context.Context, *transaction) (none bool, err error) { return none, nil }
+func (baseDialect) settle(_ context.Context, t *transaction, lost error) error {
+	return t.unknownOutcome(lost)
+}
 func (baseDialect) noTransaction(error) bool                                       { return false }
 func (baseDialect) endsTransaction(error) bool                                     { return false }
 func (baseDialect) evictAfter() time.Duration                                      { return 0 }

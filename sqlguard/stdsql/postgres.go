@@ -26,8 +26,9 @@ type postgres struct {
 	*statements
 	bound      time.Duration // Guard.IdleTimeout, 0 for no bound
 	reportOnly bool
-	trust      bool // Guard.DangerouslyTrustEngine
-	aborted    bool // the server has replied to an admission with an error
+	trust      bool           // Guard.DangerouslyTrustEngine
+	aborted    bool           // the server has replied to an admission with an error
+	name       pgadmit.TxName // of the transaction that was admitted for writing
 }
 
 func newPostgres(g *Guard) *postgres {
@@ -44,21 +45,27 @@ func (*postgres) claimOptions(*sql.TxOptions) *sql.TxOptions {
 }
 
 func (d *postgres) admit(ctx context.Context, tx Tx, tok token.Token, p purpose) (*blocked, error) {
-	wait, query := pgadmit.WaitFor(d.bound), d.statements.admit
-	switch {
-	case p == writing:
+	wait := pgadmit.WaitFor(d.bound)
+	if p == writing {
 		wait = pgadmit.NoRaise
-	case p.claims():
-		query = d.claim
 	}
-	if d.reportOnly {
+	switch {
+	case d.reportOnly:
 		return d.compare(ctx, tx, tok, wait, p)
-	}
-	if p == joining {
+	case p == joining:
 		return d.join(ctx, tx, tok)
+	case p == writing:
+		return d.open(ctx, tx, tok)
 	}
-	_, err := tx.ExecContext(ctx, query, tok.Resource, tok.Number, tok.Holder, wait, pgadmit.Milliseconds(d.bound))
+	_, err := tx.ExecContext(ctx, d.claim, tok.Resource, tok.Number, tok.Holder, wait, pgadmit.Milliseconds(d.bound))
 	return d.answer(err, tok)
+}
+
+// open admits in a transaction of the guard's own that stays open, and reads its name.
+func (d *postgres) open(ctx context.Context, tx Tx, tok token.Token) (*blocked, error) {
+	var admitted, idle any
+	row := tx.QueryRowContext(ctx, d.admitOpen, tok.Resource, tok.Number, tok.Holder, pgadmit.NoRaise, pgadmit.Milliseconds(d.bound))
+	return d.answer(row.Scan(&admitted, &d.name, &idle), tok)
 }
 
 // mint waits in report-only mode until ctx ends, since report-only mode ends no sessions.
@@ -277,6 +284,8 @@ const defaultSchema = "fencepost"
 var (
 	//go:embed postgres_admit.sql
 	postgresAdmit string
+	//go:embed postgres_admit_open.sql
+	postgresAdmitOpen string
 	//go:embed postgres_claim.sql
 	postgresClaim string
 	//go:embed postgres_mint.sql
@@ -285,12 +294,17 @@ var (
 	postgresReportOnly string
 	//go:embed postgres_evict.sql
 	postgresEvict string
+	//go:embed postgres_fate.sql
+	postgresFate string
+	//go:embed postgres_end_transaction.sql
+	postgresEndTransaction string
 )
 
 // statements are the texts for one schema.
 type statements struct {
-	schema                                 string
-	admit, claim, raise, reportOnly, evict string
+	schema                                            string
+	admit, admitOpen, claim, raise, reportOnly, evict string
+	fate, endTransaction                              string
 }
 
 // statementsBySchema has the texts of every schema in use.
@@ -310,8 +324,9 @@ func statementsOf(schema string) *statements {
 	text := func(file string) string { return in.Replace(stripHeader(file)) }
 	s := &statements{
 		schema: schema,
-		admit:  text(postgresAdmit), claim: text(postgresClaim), raise: text(postgresMint),
+		admit:  text(postgresAdmit), admitOpen: text(postgresAdmitOpen), claim: text(postgresClaim), raise: text(postgresMint),
 		reportOnly: text(postgresReportOnly), evict: text(postgresEvict),
+		fate: text(postgresFate), endTransaction: text(postgresEndTransaction),
 	}
 	statementsBySchema.Store(schema, s)
 	return s

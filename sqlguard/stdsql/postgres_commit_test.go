@@ -34,29 +34,40 @@ func TestPostgresWhatCommitAnswers(t *testing.T) {
 	require.Equal(t, 100, balance(t, db))
 
 	broken := errors.New("connection reset by peer")
-	for _, c := range []struct {
-		commit  func(tx openTx) error
-		balance int
-		name    string
+	for name, c := range map[string]struct {
+		commit func(tx openTx) error
+		added  int
+		want   error
 	}{
-		{func(openTx) error { return broken }, 100, "before it was applied"},
-		{func(tx openTx) error { return errors.Join(tx.Commit(), broken) }, 110, "after it was applied"},
+		"before it was applied": {func(openTx) error { return broken }, 0, guard.ErrRetryable},
+		"after it was applied":  {func(tx openTx) error { return errors.Join(tx.Commit(), broken) }, 10, nil},
 	} {
-		pool := db.hooked(t, &hooks{commit: c.commit})
-		pool.SetMaxOpenConns(1)
-		err := db.over(pool).Update(ctx, account, add(ctx, 10))
-		require.ErrorIs(t, err, guard.ErrUnknown, c.name)
-		require.ErrorIs(t, err, broken, c.name)
-		require.Equal(t, c.balance, balance(t, db), c.name)
-		require.NoError(t, pool.PingContext(ctx), "the pool must be fit for use")
+		for _, known := range []bool{true, false} {
+			pool, before := db.hooked(t, &hooks{commit: c.commit}), balance(t, db)
+			pool.SetMaxOpenConns(1)
+			want := c.want
+			if !known {
+				run(t, db, "ALTER TABLE incarnation SET LOGGED")
+				want = guard.ErrUnknown
+			}
+			err := db.over(pool).Update(ctx, account, add(ctx, 10))
+			require.ErrorIs(t, err, want, name)
+			if want != nil {
+				require.ErrorIs(t, err, broken, name)
+			}
+			require.Equal(t, before+c.added, balance(t, db), name)
+			require.NoError(t, pool.PingContext(ctx), "the pool must be fit for use")
+			run(t, db, "ALTER TABLE incarnation SET UNLOGGED")
+		}
 	}
 }
 
-func TestPostgresASessionThatEndsWithTheCommitIsUnknown(t *testing.T) {
+func TestPostgresASessionThatEndsWithTheCommitIsSettled(t *testing.T) {
 	t.Parallel()
 	db := newPostgres(t)
 	db.claim(t, tok(33, "a"))
-	// The reply to a COMMIT that takes long does not show whether it was applied.
+	// The reply to a COMMIT that takes long does not show whether it was applied. The server
+	// is asked.
 	run(t, db, `CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(3600); RETURN NULL; END'`)
 	run(t, db, "CREATE CONSTRAINT TRIGGER slow AFTER UPDATE ON accounts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow()")
 	ctx := holding(t, 33, "a")
@@ -76,7 +87,9 @@ func TestPostgresASessionThatEndsWithTheCommitIsUnknown(t *testing.T) {
 	db.eventually(t, sleeping, func(sessions int) bool { return sessions == 1 })
 	_, err := db.ExecContext(ctx, "SELECT pg_terminate_backend($1)", <-pids)
 	require.NoError(t, err)
-	require.ErrorIs(t, <-result, guard.ErrUnknown)
+	err = <-result
+	require.ErrorIs(t, err, guard.ErrEvicted)
+	require.NotErrorIs(t, err, guard.ErrUnknown)
 	require.Equal(t, 100, balance(t, db))
 }
 

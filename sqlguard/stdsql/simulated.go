@@ -29,6 +29,15 @@ func (t *transaction) at(ctx context.Context, s step) { failpoint.At(ctx, s, t) 
 // withKey returns ctx with the key of the transaction that its statements belong to.
 func withKey(ctx context.Context, key any) context.Context { return failpoint.WithKey(ctx, key) }
 
+// untraced returns a context for statements of the guard's own, which are no part of the
+// write.
+func untraced(ctx context.Context) context.Context {
+	if failpoint.Listening(ctx) {
+		return failpoint.Untraced(ctx)
+	}
+	return ctx
+}
+
 // joinSteps reports the admission as a statement of the caller's transaction. It returns
 // a function that reports its success.
 func joinSteps(ctx context.Context, tx Tx) (admitted func()) {

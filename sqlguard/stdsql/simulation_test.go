@@ -58,6 +58,9 @@ func TestSteps(t *testing.T) {
 	onEach(t, func(t *testing.T, db *database) {
 		for name, c := range cases {
 			t.Run(name, func(t *testing.T) {
+				if c.commit != nil && db.dialect == stdsql.Postgres { // it is settled
+					c.is, c.steps = nil, all("begin", "admitted", "commit", "applied")
+				}
 				db.forget(t)
 				db.claim(t, tok(33, "a"))
 				g := db.over(db.hooked(t, &hooks{commit: c.commit}))

@@ -19,6 +19,7 @@ import (
 // writers out.
 type transaction struct {
 	*sql.Tx
+	db   *sql.DB
 	conn *sql.Conn
 	dialect
 	begun        time.Time
@@ -39,7 +40,7 @@ func (g *Guard) beginAdmitted(ctx context.Context, a admission) (*transaction, *
 	if err := writectx.CheckSend(ctx); err != nil {
 		return nil, nil, notSent(err)
 	}
-	t := &transaction{dialect: a.dialect, begun: time.Now(), endStep: stepUndone}
+	t := &transaction{dialect: a.dialect, db: g.DB, begun: time.Now(), endStep: stepUndone}
 	t.at(ctx, stepBegin)
 	admitted := false
 	defer func() { // also if a hook panics
@@ -177,7 +178,7 @@ func (t *transaction) commit(ctx context.Context) error {
 	case t.noTransaction(err):
 		return t.unknownOutcome(errEndedInFn)
 	}
-	return t.unknownOutcome(fmt.Errorf("stdsql: commit: %w", err))
+	return t.settle(ctx, t, fmt.Errorf("stdsql: commit: %w", err))
 }
 
 // abort rolls back and returns err with its outcome. fnSawEnd means that err is the error

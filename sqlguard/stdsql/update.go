@@ -42,6 +42,15 @@ import (
 // transaction and returns [guard.ErrUnknown]. It returns the same error if fn has ended
 // the transaction by its methods.
 //
+// On PostgreSQL, if the connection fails after COMMIT was sent, Update settles the
+// transaction: on another connection of DB it asks the server what became of it, and ends
+// its session if it is still in progress. Update then returns nil, or
+// [guard.ErrRetryable] or [guard.ErrEvicted] (nothing was applied). It returns
+// [guard.ErrUnknown] if the server had a crash or another server was promoted in the
+// meantime, if no server answers or DB has no free connection within 10 s, on Aurora, and
+// in report-only mode. If ctx has ended, Update asks once. On MySQL such a COMMIT is
+// unknown.
+//
 // If ctx has ended when fn returns, nothing is committed. After that COMMIT is not cut
 // off. The loss of the lease ends fn's context, but only the mark decides whether the
 // write is applied. If Update returns an error after the loss, the error is joined to
