@@ -49,13 +49,15 @@ func (c *replyDropper) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// dropsReplies returns a pool of one connection that is closed at the word.
-func dropsReplies(t *testing.T, word string, mode pgx.QueryExecMode) (*pgxpool.Pool, *atomic.Bool) {
+// dropsReplies returns a pool of one connection that is closed at the word. Once armed,
+// the pool opens no connection, and calls refused.
+func dropsReplies(t *testing.T, word string, mode pgx.QueryExecMode, refused func()) (*pgxpool.Pool, *atomic.Bool) {
 	arm := &atomic.Bool{}
 	pool, _ := wired(t, 1, inMode(mode), func(c *pgxpool.Config) {
 		dial := c.ConnConfig.DialFunc
 		c.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if arm.Load() {
+				refused()
 				return nil, errors.New("no server")
 			}
 			conn, err := dial(ctx, network, addr)
@@ -75,11 +77,13 @@ func TestUnknown(t *testing.T) {
 			if name[:2] == "On" {
 				word = "applied" // the commit is a prepared statement here
 			}
-			pool, arm := dropsReplies(t, word, pgx.QueryExecModeCacheStatement)
+			ctx, leave := context.WithCancel(e.ctx(33)) // a caller that has left is not settled for long
+			defer leave()
+			pool, arm := dropsReplies(t, word, pgx.QueryExecModeCacheStatement, leave)
 			door := doors(e, e.with(func(g *sqlguard.Guard) { g.DB = pool }))[name]
 			require.NoError(t, door(e.ctx(33), "before"))
 			arm.Store(true)
-			err := door(e.ctx(33), "applied")
+			err := door(ctx, "applied")
 			require.ErrorIs(t, err, guard.ErrUnknown)
 			require.Equal(t, []error{guard.ErrUnknown}, outcomes(err))
 			e.await("the write", func() bool { return e.writer() == "applied" })
@@ -88,7 +92,7 @@ func TestUnknown(t *testing.T) {
 	t.Run("a claim whose reply is lost is unknown, and can be repeated", func(t *testing.T) {
 		t.Parallel()
 		e := newEnv(t)
-		pool, arm := dropsReplies(t, "h34", pgx.QueryExecModeExec)
+		pool, arm := dropsReplies(t, "h34", pgx.QueryExecModeExec, func() {})
 		g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
 		tok := token.Token{Resource: resource, Number: 34, Holder: "h34"}
 		require.NoError(t, g.Admit(e.bounded(), token.Token{Resource: resource, Number: 33, Holder: "h33"}))
@@ -100,7 +104,7 @@ func TestUnknown(t *testing.T) {
 		t.Run(name+" whose claim's answer is lost was not sent, and says so", func(t *testing.T) {
 			t.Parallel()
 			e := newEnv(t)
-			pool, arm := dropsReplies(t, "synchronous_commit", pgx.QueryExecModeExec) // only of the claim
+			pool, arm := dropsReplies(t, "synchronous_commit", pgx.QueryExecModeExec, func() {}) // only of the claim
 			door := doors(e, e.with(func(g *sqlguard.Guard) { g.DB = pool }))[name]
 			require.NoError(t, door(e.ctx(33), "before"))
 			if name == "On.CopyFrom" { // its own DELETE goes before it
@@ -124,7 +128,7 @@ func TestUnknown(t *testing.T) {
 	t.Run("what fails before the commit was sent is an ordinary error", func(t *testing.T) {
 		t.Parallel()
 		e := newEnv(t)
-		pool, arm := dropsReplies(t, "inside", pgx.QueryExecModeExec)
+		pool, arm := dropsReplies(t, "inside", pgx.QueryExecModeExec, func() {})
 		g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
 		ctx := e.ctx(33)
 		err := g.Update(ctx, resource, func(tx pgx.Tx) error { arm.Store(true); return e.write(ctx, "inside")(tx) })

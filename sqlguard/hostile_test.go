@@ -136,7 +136,7 @@ func TestNowhereToSendThroughEveryDoor(t *testing.T) {
 			return conn
 		}, "conn closed"},
 		"a pool that gets no connection": {func(t *testing.T, _ *env) sqlguard.DB {
-			pool, arm := dropsReplies(t, "x", pgx.QueryExecModeExec)
+			pool, arm := dropsReplies(t, "x", pgx.QueryExecModeExec, func() {})
 			arm.Store(true)
 			return pool
 		}, "no server"},

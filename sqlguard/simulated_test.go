@@ -102,15 +102,17 @@ func TestSteps(t *testing.T) {
 	})
 	for _, mode := range modes {
 		t.Run("a COMMIT without a reply is unknown in mode "+mode.String(), func(t *testing.T) {
-			pool, arm := dropsReplies(t, "commit", mode)
+			ctx, leave := context.WithCancel(h.Listen(e.ctx(35)))
+			defer leave()
+			pool, arm := dropsReplies(t, "commit", mode, leave)
 			g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
-			ctx := h.Listen(e.ctx(35))
 			require.NoError(t, g.Update(ctx, resource, e.write(ctx, "x")))
 			arm.Store(true)
 			steps := during(&h, func() { require.ErrorIs(t, g.Update(ctx, resource, e.write(ctx, "y")), guard.ErrUnknown) })
 			require.Equal(t, all("begin", "admitted", "commit", "unknown"), steps)
 
-			pool, arm = dropsReplies(t, "'y'", mode)
+			ctx = h.Listen(e.ctx(35))
+			pool, arm = dropsReplies(t, "'y'", mode, func() {})
 			g = e.with(func(g *sqlguard.Guard) { g.DB = pool })
 			set := e.sql("UPDATE accounts SET writer = $1 WHERE id = 42 OR writer = 'y'")
 			_, err := g.On(resource).Exec(ctx, set, "x") // prepares, in modes that do

@@ -24,7 +24,7 @@ func TestOutcomesOfAStatementByItself(t *testing.T) {
 		t.Run("a lost reply is unknown, and the write applied, in mode "+mode.String(), func(t *testing.T) {
 			t.Parallel()
 			e := newRows(t)
-			pool, arm := dropsReplies(t, "applied", mode)
+			pool, arm := dropsReplies(t, "applied", mode, func() {})
 			accounts := e.table(e.with(func(g *sqlguard.Guard) { g.DB = pool }))
 			require.NoError(t, accounts.Update(e.ctx(33), 42, setWriter))
 			arm.Store(true)

@@ -4,6 +4,7 @@
 package pgadmit
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 
@@ -92,4 +93,14 @@ func Refusal(tok token.Token, state, detail string) *guard.StaleError {
 		mark.Number = tok.Number
 	}
 	return &guard.StaleError{Token: tok, Mark: mark}
+}
+
+// SQLState returns the SQLSTATE of the server's error in err, or "". The method is all
+// that the drivers' error types have in common.
+func SQLState(err error) string {
+	var server interface{ SQLState() string }
+	if errors.As(err, &server) {
+		return server.SQLState()
+	}
+	return ""
 }

@@ -2,6 +2,7 @@ package pgadmit
 
 import (
 	"context"
+	_ "embed" // the statements
 	"errors"
 	"strings"
 	"time"
@@ -37,73 +38,83 @@ type Session interface {
 	Fate(ctx context.Context, name TxName) (Fate, error)
 	// End calls end_transaction.
 	End(ctx context.Context, name TxName) error
-	Close()
+	// Close is called once, even if ctx has ended.
+	Close(ctx context.Context)
 }
+
+// The statements of a Session, with the header comments of their files. Their argument is
+// a TxName.
+var (
+	//go:embed fate.sql
+	FateSQL string
+	//go:embed end_transaction.sql
+	EndTransactionSQL string
+)
 
 var (
 	errNoIncarnation = errors.New("the server had no incarnation when the transaction began")
 	errFateUnknown   = errors.New("the server does not have the transaction's fate: it has restarted after a crash, is another one, or is a standby")
+	errInProgress    = errors.New("the transaction is still in progress")
 )
 
-// settlePause is the pause between two questions while a transaction is in progress, and
-// between two attempts to reach the server.
-const settlePause = 20 * time.Millisecond
+const (
+	// firstPause is the pause between two questions while a transaction is in progress,
+	// and between two attempts to reach the server. It doubles up to longestPause.
+	firstPause   = 20 * time.Millisecond
+	longestPause = time.Second
+)
 
 // Settle returns Committed or Aborted, or an error if the fate of the transaction is not
 // known. It is for a transaction whose COMMIT may have been applied. It opens sessions
-// until one gives an answer, for [writectx.SettleTimeout] at most. If the caller's context
-// has ended, it opens one.
+// until one gives an answer, for [writectx.Timeout] at most. If the caller's context has
+// ended, it opens one.
 func Settle(caller context.Context, name TxName, open func(ctx context.Context) (Session, error)) (Fate, error) {
 	if !name.hasIncarnation() {
 		return "", errNoIncarnation
 	}
-	ctx, cancel := writectx.ForSettlement(caller)
+	ctx, cancel := writectx.ForCommit(caller)
 	defer cancel()
-	for {
+	for wait := firstPause; ; wait = min(2*wait, longestPause) {
 		fate, err := ask(ctx, name, open)
 		switch {
-		case fate != "":
+		case fate == Committed, fate == Aborted:
 			return fate, nil
 		case err == nil:
 			return "", errFateUnknown
-		case !temporary(err) || writectx.CheckCommit(caller) != nil:
+		case !temporary(err) || writectx.CheckCommit(caller) != nil || !pause(ctx, wait):
 			return "", err
-		case !pause(ctx):
-			return "", errors.Join(context.Cause(ctx), err)
 		}
 	}
 }
 
-// ask returns Committed, Aborted, or "" if the fate is not known. While the transaction
-// is in progress, ask ends its session: the client is gone, and a COMMIT that is still on
-// its way must not arrive after the answer.
+// ask returns Committed, Aborted, or another fate if it is not known. While the
+// transaction is in progress, ask ends its session: the client is gone, and a COMMIT that
+// is still on its way must not arrive after the answer.
 func ask(ctx context.Context, name TxName, open func(ctx context.Context) (Session, error)) (Fate, error) {
 	s, err := open(ctx)
 	if err != nil {
 		return "", err
 	}
-	defer s.Close()
-	for {
+	defer s.Close(ctx)
+	for wait := firstPause; ; wait = min(2*wait, longestPause) {
 		fate, err := s.Fate(ctx, name)
-		if err != nil {
-			return "", err
-		}
-		if fate != InProgress {
-			return fate, nil
+		if err != nil || fate != InProgress {
+			return fate, err
 		}
 		// If the role may not end the session, the server ends it when it is idle for too
 		// long.
-		if err := s.End(ctx, name); err != nil && sqlState(err) == "" {
+		if err := s.End(ctx, name); err != nil && SQLState(err) == "" {
 			return "", err
 		}
-		if !pause(ctx) {
-			return "", context.Cause(ctx)
+		if !pause(ctx, wait) {
+			return "", errInProgress
 		}
 	}
 }
 
-func pause(ctx context.Context) bool {
-	timer := time.NewTimer(settlePause)
+// pause waits for d, or until ctx ends. It reports whether d has passed.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -117,17 +128,9 @@ func pause(ctx context.Context) bool {
 // was not reached, is starting or shutting down, or has no free connection (classes 08, 57
 // and 53: manual, appendix A).
 func temporary(err error) bool {
-	switch state := sqlState(err); state[:min(2, len(state))] {
+	switch state := SQLState(err); state[:min(2, len(state))] {
 	case "", "08", "53", "57":
 		return true
 	}
 	return false
-}
-
-func sqlState(err error) string {
-	var server interface{ SQLState() string }
-	if errors.As(err, &server) {
-		return server.SQLState()
-	}
-	return ""
 }

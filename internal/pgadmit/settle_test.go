@@ -65,24 +65,27 @@ func (s *session) End(context.Context, pgadmit.TxName) error {
 	return sqlError("42501") // the role may not: the server ends the session in time
 }
 
-func (s *session) Close() { s.script.open-- }
+func (s *session) Close(context.Context) { s.script.open-- }
 
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	const name = pgadmit.TxName("731 4711 incarnation")
 	refused := errors.New("connection refused")
 	for what, c := range map[string]struct {
-		name           pgadmit.TxName
-		sessions       []step
-		cancelled      bool
-		want           pgadmit.Fate
-		err            string
-		opened, ended  int
-		until          time.Duration // how long it takes; 0 if that is not fixed
-		openedAtLeast2 bool
+		name                    pgadmit.TxName
+		sessions                []step
+		cancelled               bool
+		want                    pgadmit.Fate
+		err                     string
+		opened, ended           int
+		openedOften, endedOften bool          // more than thirty times
+		until                   time.Duration // how long it takes; 0 if that is not fixed
 	}{
-		"committed":      {name: name, sessions: []step{{fates: []pgadmit.Fate{pgadmit.Committed}}}, want: pgadmit.Committed, opened: 1},
-		"aborted":        {name: name, sessions: []step{{fates: []pgadmit.Fate{pgadmit.Aborted}}}, want: pgadmit.Aborted, opened: 1},
+		"committed": {name: name, sessions: []step{{fates: []pgadmit.Fate{pgadmit.Committed}}}, want: pgadmit.Committed, opened: 1},
+		"aborted":   {name: name, sessions: []step{{fates: []pgadmit.Fate{pgadmit.Aborted}}}, want: pgadmit.Aborted, opened: 1},
+		"a fate of a newer server": {
+			name: name, sessions: []step{{fates: []pgadmit.Fate{"forgotten"}}}, err: "does not have the transaction's fate", opened: 1,
+		},
 		"not known":      {name: name, sessions: []step{{fates: []pgadmit.Fate{""}}}, err: "does not have the transaction's fate", opened: 1},
 		"no incarnation": {name: "731 4711 none", err: "had no incarnation"},
 		"in progress, then aborted": {
@@ -91,13 +94,13 @@ func TestSettle(t *testing.T) {
 		},
 		"in progress for ever": {
 			name: name, sessions: []step{{fates: []pgadmit.Fate{pgadmit.InProgress}}},
-			err: context.DeadlineExceeded.Error(), opened: 1, ended: int(writectx.SettleTimeout / (20 * time.Millisecond)), until: writectx.SettleTimeout,
+			err: "still in progress", opened: 1, endedOften: true, until: writectx.Timeout,
 		},
 		"the server starts": {
 			name: name, sessions: []step{{err: refused}, {err: sqlError("57P03")}, {asked: sqlError("57P01")}, {fates: []pgadmit.Fate{pgadmit.Committed}}},
 			want: pgadmit.Committed, opened: 4,
 		},
-		"the server is not reached": {name: name, sessions: []step{{err: refused}}, err: refused.Error(), until: writectx.SettleTimeout, openedAtLeast2: true},
+		"the server is not reached": {name: name, sessions: []step{{err: refused}}, err: refused.Error(), openedOften: true, until: writectx.Timeout},
 		"not reached, and the caller has left": {
 			name: name, sessions: []step{{err: refused}}, cancelled: true, err: refused.Error(), opened: 1,
 		},
@@ -123,12 +126,16 @@ func TestSettle(t *testing.T) {
 				} else {
 					require.ErrorContains(t, err, c.err)
 				}
-				if c.openedAtLeast2 {
-					require.Greater(t, s.opened, 1)
+				if c.openedOften {
+					require.Greater(t, s.opened, 30)
 				} else {
 					require.Equal(t, c.opened, s.opened)
 				}
-				require.InDelta(t, c.ended, s.ended, 1)
+				if c.endedOften {
+					require.Greater(t, s.ended, 30)
+				} else {
+					require.Equal(t, c.ended, s.ended)
+				}
 				if c.until != 0 {
 					require.Equal(t, c.until, time.Since(began))
 				}

@@ -233,10 +233,6 @@ var (
 	mintSQL string
 	//go:embed evict.sql
 	evictSQL string
-	//go:embed fate.sql
-	fateSQL string
-	//go:embed end_transaction.sql
-	endTransactionSQL string
 )
 
 // statements are the SQL texts for one schema.
@@ -264,7 +260,7 @@ func statementsOf(schema string) *statements {
 	s := &statements{
 		admit: text(admitSQL), admitBounded: text(admitBoundedSQL), admitDurable: text(admitDurableSQL),
 		admitOpen: text(admitOpenSQL), reportOnly: text(reportOnlySQL), mint: text(mintSQL), evict: text(evictSQL),
-		fate: text(fateSQL), endTransaction: text(endTransactionSQL),
+		fate: text(pgadmit.FateSQL), endTransaction: text(pgadmit.EndTransactionSQL),
 	}
 	prepared.Store(schema, s)
 	return s

@@ -19,12 +19,12 @@ func (c *Call) settle(caller context.Context, conn *pgx.Conn, lost error) error 
 	if c.name == "" { // report-only mode
 		return &OutcomeError{guard.ErrUnknown, lost}
 	}
-	fate, err := pgadmit.Settle(caller, c.name, func(ctx context.Context) (pgadmit.Session, error) {
-		return c.reconnect(untraced(ctx), conn)
+	fate, err := pgadmit.Settle(untraced(caller), c.name, func(ctx context.Context) (pgadmit.Session, error) {
+		return c.reconnect(ctx, conn)
 	})
 	switch {
-	case err != nil:
-		return &OutcomeError{guard.ErrUnknown, fmt.Errorf("sqlguard: commit: %w; not settled: %w", lost, err)}
+	case err != nil: // as text: it may be the end of a context that is not the caller's
+		return &OutcomeError{guard.ErrUnknown, fmt.Errorf("sqlguard: commit: %w; not settled: %s", lost, err.Error())}
 	case fate == pgadmit.Committed:
 		return nil
 	}
@@ -36,7 +36,7 @@ func (c *Call) settle(caller context.Context, conn *pgx.Conn, lost error) error 
 
 // reconnect opens a connection with the configuration of old. It is not from the pool:
 // the pool may be empty because its other users have lost their connections too.
-func (c *Call) reconnect(ctx context.Context, old *pgx.Conn) (*settlement, error) {
+func (c *Call) reconnect(ctx context.Context, old *pgx.Conn) (pgadmit.Session, error) {
 	config := old.Config()
 	var after func(context.Context, *pgx.Conn) error
 	if pool, ok := c.db.(*pgxpool.Pool); ok {
@@ -58,7 +58,7 @@ func (c *Call) reconnect(ctx context.Context, old *pgx.Conn) (*settlement, error
 	}
 	if after != nil {
 		if err := after(ctx, conn); err != nil {
-			s.Close()
+			s.Close(ctx)
 			return nil, err
 		}
 	}
@@ -74,7 +74,7 @@ type settlement struct {
 
 func (s *settlement) Fate(ctx context.Context, name pgadmit.TxName) (pgadmit.Fate, error) {
 	var fate *pgadmit.Fate
-	err := s.conn.QueryRow(untraced(ctx), s.stmts.fate, s.mode, string(name)).Scan(&fate)
+	err := s.conn.QueryRow(ctx, s.stmts.fate, s.mode, string(name)).Scan(&fate)
 	if err != nil || fate == nil {
 		return "", err
 	}
@@ -82,12 +82,12 @@ func (s *settlement) Fate(ctx context.Context, name pgadmit.TxName) (pgadmit.Fat
 }
 
 func (s *settlement) End(ctx context.Context, name pgadmit.TxName) error {
-	_, err := s.conn.Exec(untraced(ctx), s.stmts.endTransaction, s.mode, string(name))
+	_, err := s.conn.Exec(ctx, s.stmts.endTransaction, s.mode, string(name))
 	return err
 }
 
-func (s *settlement) Close() {
-	ctx, cancel := writectx.ForCleanup(context.Background())
+func (s *settlement) Close(ctx context.Context) {
+	ctx, cancel := writectx.ForCleanup(ctx)
 	defer cancel()
 	_ = s.conn.Close(ctx)
 }

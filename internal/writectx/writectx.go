@@ -25,17 +25,13 @@ import (
 )
 
 const (
-	// Timeout is how long a write that was sent may take after the end of its lease, and
-	// how long a COMMIT may take.
+	// Timeout is how long a write that was sent may take after the end of its lease, how
+	// long a COMMIT may take, and how long a guard asks what became of a lost one.
 	Timeout = 30 * time.Second
 	// CleanupTimeout bounds a ROLLBACK, and other statements that are sent before a
 	// connection returns to its pool. If they fail, the connection is closed and the
 	// server rolls back.
 	CleanupTimeout = 5 * time.Second
-	// SettleTimeout bounds how long a guard asks for the fate of a transaction after the
-	// reply to its COMMIT was lost. It is longer than the default idle timeout of a
-	// guarded transaction, after which the server ends a session whose client is gone.
-	SettleTimeout = 10 * time.Second
 )
 
 // CheckSend returns an error if nothing may be sent any more, because ctx has ended for
@@ -154,16 +150,11 @@ func (c writeContext) Err() error {
 	return err
 }
 
-// ForCommit returns the context of a COMMIT. It has its own Timeout and does not end with
+// ForCommit returns the context of a COMMIT, or of asking what became of one. It has its
+// own Timeout and does not end with
 // ctx.
 func ForCommit(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), Timeout)
-}
-
-// ForSettlement returns the context in which a guard asks for the fate of a transaction.
-// It does not end with ctx.
-func ForSettlement(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), SettleTimeout)
 }
 
 // ForCleanup returns the context of statements, such as a ROLLBACK, that are sent before

@@ -162,7 +162,8 @@ func admittedBatch(ctx context.Context, g *sqlguard.Guard, worker int) error {
 }
 
 const (
-	admitSQL      = "SELECT fencepost.admit($1, $2, $3, $4::integer) FOR UPDATE"
+	admitSQL = "SELECT fencepost.admit($1, $2, $3, $4::integer) FOR UPDATE"
+	// admitNamedSQL is as admit_open.sql of package pgwrite, without the idle limit.
 	admitNamedSQL = "SELECT fencepost.admit($1, $2, $3, $4::integer), concat_ws(' ', pg_current_xact_id(), pg_backend_pid(), " +
 		"CASE WHEN starts_with(current_setting('fencepost.incarnation', true), concat(fencepost.lock_key(''), '/')) THEN current_setting('fencepost.incarnation', true) " +
 		"ELSE fencepost.session_incarnation() END) FOR UPDATE"

@@ -6,8 +6,9 @@
 //
 // nil must mean applied once. A refusal, and every error except guard.ErrUnknown, must mean
 // that nothing was or will be applied. A door that settles its COMMIT must never return
-// guard.ErrUnknown, since the server can be reached by another connection. After the cut a successor must be admitted, the
-// older token must be refused, and the pool must be in its old state.
+// guard.ErrUnknown, since the server can be reached by another connection. After the cut a
+// successor must be admitted, the older token must be refused, and the pool must be in its
+// old state.
 package cut_test
 
 import (

@@ -59,7 +59,7 @@ $fencepost$;
 CREATE FUNCTION "fencepost".session_incarnation() RETURNS text LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $fencepost$
 DECLARE
-  id uuid := "fencepost".incarnation();
+  id pg_catalog.uuid := "fencepost".incarnation();
 BEGIN
   IF id IS NULL THEN
     RETURN 'none';
@@ -76,7 +76,7 @@ $fencepost$;
 CREATE FUNCTION "fencepost".transaction_fate(name text) RETURNS text LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fencepost$
 DECLARE
-  x xid8 := split_part(name, ' ', 1)::xid8;
+  x pg_catalog.xid8 := split_part(name, ' ', 1)::pg_catalog.xid8;
   status pg_catalog.text;
 BEGIN
   IF pg_is_in_recovery() OR concat("fencepost".lock_key(''), '/', "fencepost".incarnation()) <> split_part(name, ' ', 3) THEN

@@ -122,7 +122,8 @@ package stdsql
 //	                is refused
 //	postgres.go     PostgreSQL: what each SQLSTATE means; the wait and the eviction; a standby;
 //	                the ping before COMMIT; the statement that aborts after a failed Join
-//	postgres_settle.go  a COMMIT whose reply was lost: what became of the transaction
+//	postgres_settle.go
+//	                PostgreSQL: a COMMIT whose reply was lost: what became of the transaction
 //	mysql.go        MySQL, MariaDB: the locks of a mark's row; what each error number means; an
 //	                old snapshot; an implicit commit; the idle bound, and a lost connection
 //	sqlite.go       SQLite: the write lock; what each error text means ("database is locked"); a
@@ -138,9 +139,6 @@ package stdsql
 //
 //	postgres_admit.sql        admission of a Join; the idle bound of the transaction
 //	postgres_admit_open.sql   admission of an Update, and the name of its transaction
-//	postgres_fate.sql         the fate of a transaction
-//	postgres_end_transaction.sql
-//	                          ends the session of a transaction
 //	postgres_claim.sql        claim; makes its commit durable
 //	postgres_mint.sql         mint; the idle bound as in postgres_admit.sql
 //	postgres_evict.sql        ends the sessions of older writers

@@ -120,13 +120,13 @@ func (d *postgres) abortOnServer(ctx context.Context, tx Tx) bool {
 	ctx, cancel := writectx.ForCleanup(ctx)
 	defer cancel()
 	_, err := tx.ExecContext(ctx, abortSQL)
-	return sqlState(err) != ""
+	return pgadmit.SQLState(err) != ""
 }
 
 // answer returns the obstacle or the error that err means, the server's reply to an
 // admission of tok.
 func (d *postgres) answer(err error, tok token.Token) (*blocked, error) {
-	state := sqlState(err)
+	state := pgadmit.SQLState(err)
 	d.aborted = d.aborted || state != ""
 	switch state {
 	case pgadmit.Stale, pgadmit.Collision:
@@ -166,7 +166,7 @@ func (d *postgres) evict(ctx context.Context, db *sql.DB, tok token.Token) error
 	}
 	defer tx.Rollback()
 	if _, err := tx.ExecContext(ctx, d.statements.evict, tok.Resource, cmp.Or(tok.Number, token.MaxNumber)); err != nil {
-		if sqlState(err) != "" {
+		if pgadmit.SQLState(err) != "" {
 			return nil
 		}
 		return err
@@ -215,16 +215,6 @@ func (d *postgres) checkSession(ctx context.Context, tx Tx, checked string) erro
 // COMMIT: it may have been ended for being idle or for blocking a successor.
 const checkAfter = 100 * time.Millisecond
 
-// sqlState returns the SQLSTATE of the server's error in err, or "". The method is all
-// that the drivers' error types have in common.
-func sqlState(err error) string {
-	var server interface{ SQLState() string }
-	if errors.As(err, &server) {
-		return server.SQLState()
-	}
-	return ""
-}
-
 // detail returns the detail of the server's error in err, or "". In pgx and lib/pq it is
 // a field of that name.
 func detail(err error) string {
@@ -262,7 +252,7 @@ var (
 // notApplied is true if the server replied to the COMMIT with an error that cannot mean
 // the end of the session.
 func (*postgres) notApplied(t *transaction, err error) bool {
-	state := sqlState(err)
+	state := pgadmit.SQLState(err)
 	known := postgresRollback(err) || len(state) == 5 && !pgadmit.Ambiguous(state, "") && !pgadmit.Interrupted(state)
 	if !known && !errors.Is(err, sql.ErrTxDone) {
 		t.discard()
@@ -270,7 +260,9 @@ func (*postgres) notApplied(t *transaction, err error) bool {
 	return known
 }
 
-func (*postgres) outcome(err error, _ time.Duration) error { return pgadmit.Outcome(sqlState(err)) }
+func (*postgres) outcome(err error, _ time.Duration) error {
+	return pgadmit.Outcome(pgadmit.SQLState(err))
+}
 
 var (
 	errOlder   = errors.New("older writers have not finished")
@@ -294,10 +286,6 @@ var (
 	postgresReportOnly string
 	//go:embed postgres_evict.sql
 	postgresEvict string
-	//go:embed postgres_fate.sql
-	postgresFate string
-	//go:embed postgres_end_transaction.sql
-	postgresEndTransaction string
 )
 
 // statements are the texts for one schema.
@@ -326,7 +314,7 @@ func statementsOf(schema string) *statements {
 		schema: schema,
 		admit:  text(postgresAdmit), admitOpen: text(postgresAdmitOpen), claim: text(postgresClaim), raise: text(postgresMint),
 		reportOnly: text(postgresReportOnly), evict: text(postgresEvict),
-		fate: text(postgresFate), endTransaction: text(postgresEndTransaction),
+		fate: text(pgadmit.FateSQL), endTransaction: text(pgadmit.EndTransactionSQL),
 	}
 	statementsBySchema.Store(schema, s)
 	return s

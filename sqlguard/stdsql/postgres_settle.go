@@ -15,16 +15,16 @@ func (d *postgres) settle(ctx context.Context, t *transaction, lost error) error
 	if d.name == "" { // a claim, or report-only mode
 		return t.unknownOutcome(lost)
 	}
-	fate, err := pgadmit.Settle(ctx, d.name, func(ctx context.Context) (pgadmit.Session, error) {
-		conn, err := t.db.Conn(untraced(ctx))
+	fate, err := pgadmit.Settle(untraced(ctx), d.name, func(ctx context.Context) (pgadmit.Session, error) {
+		conn, err := t.db.Conn(ctx)
 		if err != nil {
 			return nil, err
 		}
 		return &settlement{conn, d.statements}, nil
 	})
 	switch {
-	case err != nil:
-		return t.unknownOutcome(fmt.Errorf("%w; not settled: %w", lost, err))
+	case err != nil: // as text: it may be the end of a context that is not the caller's
+		return t.unknownOutcome(fmt.Errorf("%w; not settled: %s", lost, err.Error()))
 	case fate == pgadmit.Committed:
 		return nil
 	}
@@ -42,13 +42,13 @@ type settlement struct {
 
 func (s *settlement) Fate(ctx context.Context, name pgadmit.TxName) (pgadmit.Fate, error) {
 	var fate sql.NullString
-	err := s.conn.QueryRowContext(untraced(ctx), s.fate, string(name)).Scan(&fate)
+	err := s.conn.QueryRowContext(ctx, s.fate, string(name)).Scan(&fate)
 	return pgadmit.Fate(fate.String), err
 }
 
 func (s *settlement) End(ctx context.Context, name pgadmit.TxName) error {
-	_, err := s.conn.ExecContext(untraced(ctx), s.endTransaction, string(name))
+	_, err := s.conn.ExecContext(ctx, s.endTransaction, string(name))
 	return err
 }
 
-func (s *settlement) Close() { s.conn.Close() }
+func (s *settlement) Close(context.Context) { s.conn.Close() }

@@ -47,7 +47,7 @@ import (
 // its session if it is still in progress. Update then returns nil, or
 // [guard.ErrRetryable] or [guard.ErrEvicted] (nothing was applied). It returns
 // [guard.ErrUnknown] if the server had a crash or another server was promoted in the
-// meantime, if no server answers or DB has no free connection within 10 s, on Aurora, and
+// meantime, if no server answers or DB has no free connection within 30 s, on Aurora, and
 // in report-only mode. If ctx has ended, Update asks once. On MySQL such a COMMIT is
 // unknown.
 //

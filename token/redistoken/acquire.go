@@ -25,6 +25,8 @@ const (
 	// maxBatch is how many leases one pipeline renews. A longer pipeline would delay the
 	// server's other clients for too long.
 	maxBatch = 1000
+	// buckets is how many counters there are.
+	buckets = 256
 )
 
 // Acquire implements [token.Issuer]. The ttl is rounded down to whole milliseconds; less

@@ -11,10 +11,7 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-const (
-	defaultPrefix = "fencepost"
-	buckets       = 256
-)
+const defaultPrefix = "fencepost"
 
 // Issuer is a [token.Issuer] on Redis, and a [token.QueueIssuer], [token.BatchRenewer]
 // and [token.Recoverer]. It is safe for concurrent use. It must not be copied. Its fields

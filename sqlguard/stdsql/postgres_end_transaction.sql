@@ -1,3 +1,0 @@
--- $1 is the name of a transaction.
-SELECT "fencepost".end_transaction($1)
-   FOR UPDATE
