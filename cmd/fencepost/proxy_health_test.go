@@ -27,7 +27,7 @@ func TestReadinessAsksTheStore(t *testing.T) {
 				u.RawQuery = "read_timeout=500ms&max_retries=-1" // or each of four attempts takes three seconds
 			}
 			upstream := newNoted(t)
-			p := startProxy(t, upstream.URL, "--store", u.String(), "--schema", schema, "--resource", "/account/{id}="+prefix+"/{id}", "--wait", "200ms")
+			p := startProxy(t, upstream.URL, "--store", u.String(), "--schema", schema, "--resource", "/account/{id}="+prefix+"/{id}", "--wait", shortWait)
 			p.ready()
 			between.Blackhole(faults.Both)
 			require.Equal(t, 503, ask(t, "GET", p.health+"/readyz", "").status)

@@ -114,7 +114,7 @@ func breaking(t *testing.T) string {
 func TestTooManyRequestsInFlight(t *testing.T) {
 	t.Parallel()
 	upstream := newGated(t)
-	p := startProxy(t, upstream.URL, append(postgresStore(t), "--resource", "account/{id}", "--max-in-flight", "2", "--wait", "200ms")...)
+	p := startProxy(t, upstream.URL, append(postgresStore(t), "--resource", "account/{id}", "--max-in-flight", "2", "--wait", shortWait)...)
 	type sending func(t *testing.T, method, target, body string, header ...string) <-chan reply
 	put := func(send sending, id string) <-chan reply {
 		return send(t, "PUT", p.url+"/account/"+id, id, field(t, "account/"+id, 1, "a")...)
@@ -140,7 +140,7 @@ func TestTooManyRequestsInFlight(t *testing.T) {
 // until the upstream has responded.
 func TestAClientThatLeaves(t *testing.T) {
 	t.Parallel()
-	p := newPair(t, "--wait", "200ms")
+	p := newPair(t, "--wait", shortWait)
 	conn := p.half(p.a, "account/42", 33)
 	_, err := io.WriteString(conn, "er")
 	require.NoError(t, err)
@@ -277,7 +277,7 @@ func TestAClientThatStallsKeepsNoPlace(t *testing.T) {
 // handling, net/http would read the rest of the body first.
 func TestAClientThatStopsInItsBodyIsToldToComeAgain(t *testing.T) {
 	t.Parallel()
-	p := newPair(t, "--wait", "200ms")
+	p := newPair(t, "--wait", shortWait)
 	older := p.insist(p.a, "older", 33)
 	next(t, p.upstream.arrived)
 	conn := p.b.begun("PUT /account/42 HTTP/1.1\nHost: x\nFencing-Token: %s\nContent-Length: 5\n\nnew", field(t, "account/42", 34, "b")[1])

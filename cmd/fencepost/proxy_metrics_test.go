@@ -168,7 +168,7 @@ func TestMetricsCountRequestsByOutcome(t *testing.T) {
 func TestMetricsCountRequestsInFlight(t *testing.T) {
 	t.Parallel()
 	upstream := newGated(t)
-	p := startProxy(t, upstream.URL, append(postgresStore(t), "--resource", "account/{id}", "--metrics", "127.0.0.1:0", "--max-in-flight", "1", "--wait", "1s")...)
+	p := startProxy(t, upstream.URL, append(postgresStore(t), "--resource", "account/{id}", "--metrics", "127.0.0.1:0", "--max-in-flight", "1", "--wait", shortWait)...)
 	first := insist(t, "PUT", p.url+"/account/42", "x", field(t, "account/42", 34, "b")...)
 	require.Equal(t, "x", next(t, upstream.arrived))
 	before := p.scrape()["fencepost_proxy_requests_total{outcome=\"busy\"}"]
@@ -200,7 +200,7 @@ func TestMetricsCountErrorsOfServers(t *testing.T) {
 			t.Parallel()
 			flags, stop := store(t)
 			upstream := httptest.NewServer(http.NotFoundHandler())
-			p := startProxy(t, upstream.URL, append(flags, "--resource", "account/{id}", "--metrics", "127.0.0.1:0", "--wait", "1s")...)
+			p := startProxy(t, upstream.URL, append(flags, "--resource", "account/{id}", "--metrics", "127.0.0.1:0", "--wait", shortWait)...)
 			p.ready()
 			stop()
 			require.Equal(t, 503, ask(t, "PUT", p.url+"/account/42", "x", field(t, "account/42", 34, "b")...).status)

@@ -137,7 +137,7 @@ func TestOneTokenAtTwoProxies(t *testing.T) {
 // request still gets its response.
 func TestANewerTokenIsToldToComeAgain(t *testing.T) {
 	t.Parallel()
-	p := newPair(t, "--wait", "200ms")
+	p := newPair(t, "--wait", shortWait)
 	older := p.insist(p.a, "older", 33)
 	next(t, p.upstream.arrived)
 	for _, through := range []*proxied{p.a, p.b} {

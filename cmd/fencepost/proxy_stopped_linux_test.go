@@ -17,7 +17,7 @@ import (
 // its write.
 func TestAProxyThatIsStoppedKeepsItsResource(t *testing.T) {
 	t.Parallel()
-	p := newPair(t, "--wait", "200ms")
+	p := newPair(t, "--wait", shortWait)
 	conn := p.half(p.a, "account/42", 33)
 	p.a.signal(syscall.SIGSTOP)
 	for range 3 {

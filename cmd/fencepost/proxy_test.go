@@ -25,6 +25,10 @@ import (
 // eventually is far longer than a busy machine needs: it only ends a hang.
 const eventually = 2 * time.Minute
 
+// shortWait is a --wait that tests let pass. A request to a store on a busy machine takes
+// less.
+const shortWait = "3s"
+
 // proxied is the command as a process, with the lines of its log.
 type proxied struct {
 	*testing.T

@@ -88,7 +88,7 @@ func TestWebSockets(t *testing.T) {
 // A newer token at another proxy waits, since a proxy can end only its own connections.
 func TestAWebSocketHoldsItsResource(t *testing.T) {
 	t.Parallel()
-	args := append(postgresStore(t), "--resource", "account/{id}", "--wait", "200ms")
+	args := append(postgresStore(t), "--resource", "account/{id}", "--wait", shortWait)
 	upstream := newSocket(t)
 	a, b := startProxy(t, upstream.URL, args...), startProxy(t, upstream.URL, args...)
 	status, conn, _ := open(t, a, "websocket", field(t, "account/42", 33, "a")...)

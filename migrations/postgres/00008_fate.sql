@@ -106,7 +106,9 @@ SET search_path = pg_catalog, pg_temp AS $fencepost$
 $fencepost$;
 -- +goose StatementEnd
 
+-- +goose StatementBegin
 SELECT "fencepost".incarnation();
+-- +goose StatementEnd
 
 -- +goose Down
 -- +goose StatementBegin
