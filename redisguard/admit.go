@@ -77,7 +77,7 @@ func (g *Guard) Mint(ctx context.Context, resource, holder string) (token.Token,
 	if err != nil {
 		return token.Token{}, err
 	}
-	value, err := g.runScript(ctx, mintScript, key, holder)
+	value, err := g.runScript(asClaim(ctx), mintScript, key, holder)
 	if err == nil {
 		tok.Number, err = minted(key, value)
 	}

@@ -13,6 +13,10 @@ import (
 // are made in report-only mode.
 func isTwin(ctx context.Context) bool { return failpoint.IsUnguarded(ctx) }
 
+// asClaim returns ctx for a step that a simulation counts as a claim, whether it succeeds
+// or not.
+func asClaim(ctx context.Context) context.Context { return failpoint.Claim(ctx) }
+
 // claimSteps reports the first step of a claim, and returns a function that reports its
 // last one. A claim writes nothing of the caller's.
 func claimSteps(ctx context.Context) (ended func()) {

@@ -370,3 +370,16 @@ func TestASleeperIsEvictedBySimulationsBound(t *testing.T) {
 	require.Equal(t, failpoint.Undone, h.Steps[len(h.Steps)-1])
 	require.NoError(t, e.guard.Update(e.ctx(33), resource, e.write(e.ctx(33), "x")), "the pool is usable")
 }
+
+// A Mint that fails, or has not finished when a run ends, is no guard's write either.
+func TestAMintIsAClaimFromItsFirstStepOn(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	claims := map[failpoint.Step]bool{}
+	ctx := failpoint.Listen(e.bounded(), failpoint.Func(func(ctx context.Context, step failpoint.Step, _ any) {
+		claims[step] = failpoint.IsClaim(ctx)
+	}))
+	_, err := e.guard.Mint(ctx, resource, "h1")
+	require.NoError(t, err)
+	require.Equal(t, map[failpoint.Step]bool{failpoint.Begin: true, failpoint.Undone: true}, claims)
+}

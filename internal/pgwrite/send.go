@@ -77,6 +77,8 @@ func (c *Call) Mint(ctx context.Context, tok token.Token) (int64, error) {
 	r := request{tx: claimTx, minted: &tok.Number}
 	if c.InTx() {
 		r.tx = callersTx
+	} else {
+		c.listenAsClaim()
 	}
 	s, err := c.send(ctx, r)
 	if err == nil {

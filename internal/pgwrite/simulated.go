@@ -50,6 +50,14 @@ func listened(ctx context.Context) context.Context {
 	return nil
 }
 
+// listenAsClaim reports the call's transaction to a simulation as a claim from its first
+// step on, whether it succeeds or not.
+func (c *Call) listenAsClaim() {
+	if c.listened != nil {
+		c.listened = failpoint.Claim(c.listened)
+	}
+}
+
 // at reports a step of the call's transaction to a listener. For the caller's transaction
 // it reports only the steps before and after the admission.
 func (c *Call) at(step failpoint.Step) {

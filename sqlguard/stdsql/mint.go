@@ -48,7 +48,7 @@ func (g *Guard) Mint(ctx context.Context, resource, holder string) (token.Token,
 		return token.Token{}, err
 	}
 	a := admission{dialect: d, toks: []token.Token{tok}, purpose: claiming, minted: &tok.Number}
-	if err := g.claim(ctx, a); err != nil {
+	if err := g.claim(asClaim(ctx), a); err != nil {
 		return token.Token{}, guard.WithCause(ctx, err)
 	}
 	return minted(ctx, tok)

@@ -29,6 +29,10 @@ func (t *transaction) at(ctx context.Context, s step) { failpoint.At(ctx, s, t) 
 // withKey returns ctx with the key of the transaction that its statements belong to.
 func withKey(ctx context.Context, key any) context.Context { return failpoint.WithKey(ctx, key) }
 
+// asClaim returns ctx for a transaction that a simulation counts as a claim from its first
+// step on, whether it succeeds or not.
+func asClaim(ctx context.Context) context.Context { return failpoint.Claim(ctx) }
+
 // untraced returns a context for statements of the guard's own, which are no part of the
 // write.
 func untraced(ctx context.Context) context.Context {
