@@ -72,7 +72,7 @@ func TestTheIndexListsEachPageOnce(t *testing.T) {
 var answered = map[string]error{
 	"guard.ErrStale": guard.ErrStale, "guard.ErrCollision": guard.ErrCollision, "guard.ErrUnknown": guard.ErrUnknown,
 	"guard.ErrRetryable": guard.ErrRetryable, "guard.ErrEvicted": guard.ErrEvicted, "guard.ErrRowNotFound": guard.ErrRowNotFound,
-	"guard.ErrClaimFirst": guard.ErrClaimFirst, "guard.ErrUnfenced": guard.ErrUnfenced,
+	"guard.ErrClaimFirst": guard.ErrClaimFirst, "guard.ErrKeyReused": guard.ErrKeyReused, "guard.ErrUnfenced": guard.ErrUnfenced,
 	"token.ErrMissing": fencetoken.ErrMissing, "token.ErrInvalid": fencetoken.ErrInvalid, "token.ErrBadSignature": fencetoken.ErrBadSignature,
 	"token.ErrReleased": fencetoken.ErrReleased, "token.ErrHeld": fencetoken.ErrHeld, "token.ErrLost": fencetoken.ErrLost,
 	"token.ErrUnreachable": fencetoken.ErrUnreachable, "token.ErrExhausted": fencetoken.ErrExhausted, "token.ErrTooFarAhead": fencetoken.ErrTooFarAhead,

@@ -46,6 +46,7 @@ package guard
 //	            must do; when two stores share a table of requests in flight (Identified)
 //	outcome.go  the outcomes of a write: stale, retryable, unknown, evicted, unfenced; which
 //	            errors are refusals; what is joined to them after a lost lease or a newer token
+//	unit.go     a unit of Once: its key, fingerprint, result and retention; a reused key
 //	hooks.go    what hooks are called with; report-only mode: a refusal is reported and nil is
 //	            returned; what is logged if there is no hook
 //	memory.go   a Store in this process's memory; an Admit under an ended context, or after a

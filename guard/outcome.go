@@ -16,15 +16,16 @@ import (
 var (
 	// ErrRetryable is returned when a concurrent transaction interfered: a serialization
 	// failure, a deadlock, or a busy database. It is also returned when a COMMIT was lost
-	// and the server has rolled the transaction back. Nothing was applied. Run the transaction
-	// again. If the token has become stale in the meantime, the next run returns
-	// ErrStale.
+	// and the server has rolled the transaction back. Nothing was applied. Run the
+	// transaction again. If the token has become stale in the meantime, the next run
+	// returns ErrStale.
 	ErrRetryable = errors.New("guard: concurrent transaction, nothing applied")
 	// ErrUnknown is returned when the connection failed after the commit was sent, and
-	// the guard could not find out what became of the transaction. The write may have been applied, or not, or may still be on its way. While the token is
-	// the highest, the mark admits it: the write can arrive after a check of the data,
-	// and overwrite a later write. So end the Hold, acquire and claim again, and then
-	// read: a write that arrives after the claim is refused.
+	// the guard could not find out what became of the transaction. The write may have been
+	// applied, or not, or may still be on its way. While the token is the highest, the
+	// mark admits it: the write can arrive after a check of the data, and overwrite a
+	// later write. So end the Hold, acquire and claim again, and then read: a write that
+	// arrives after the claim is refused. A write of Once can be repeated instead.
 	ErrUnknown = errors.New("guard: outcome unknown")
 	// ErrEvicted is returned when the server has ended the transaction, because it was
 	// idle for too long, or because a newer holder had waited for it too long. Nothing

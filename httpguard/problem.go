@@ -102,6 +102,8 @@ var (
 		Detail: "Requests of an older holder are still in flight. Nothing was applied; the same request may be sent again."}
 	noRow = problem{Type: "about:blank", Title: "Not Found", Status: http.StatusNotFound,
 		Detail: "The row to write does not exist, or does not meet the write's condition. Nothing was applied."}
+	keyReused = problem{Type: "about:blank", Title: "Unprocessable Content", Status: http.StatusUnprocessableEntity,
+		Detail: "The key of this work was used with other arguments. Nothing was applied."}
 	unknown = problem{Type: ProblemUnknown, Title: "Outcome unknown", Status: http.StatusInternalServerError,
 		Detail: "The write may have been applied, or may still be applied. Acquire again, claim, and read before you decide."}
 	unknownResource = problem{Type: ProblemUnknownResource, Title: "Resource not known", Status: http.StatusInternalServerError,
@@ -120,6 +122,7 @@ var (
 //	token.ErrInvalid                     400  ProblemMalformed
 //	guard.ErrRetryable, ErrEvicted       503  ProblemUnavailable, with Retry-After
 //	guard.ErrRowNotFound                 404  about:blank
+//	guard.ErrKeyReused                   422  about:blank
 //	anything else, nil too               500  about:blank
 //
 // If a newer token has cancelled the request's context, an error that is
@@ -178,6 +181,8 @@ func problemOf(err error) problem {
 		return busy
 	case errors.Is(err, guard.ErrRowNotFound):
 		return noRow
+	case errors.Is(err, guard.ErrKeyReused):
+		return keyReused
 	}
 	return failed
 }

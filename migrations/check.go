@@ -96,10 +96,16 @@ func older(what string, version, newest int64) string {
 		"or whatever applied the others", what, at, newest)
 }
 
+// unitsTable is the table of Once on MySQL and SQLite.
+const unitsTable = "fencepost_units"
+
 // lost returns the finding that a table does not exist.
 func lost(table string) string {
-	return "table " + table + " is not there: restore it from a backup; a new table, from fencepost migrate print, is empty, " +
-		"so stale tokens are admitted"
+	effect := "stale tokens are admitted"
+	if table == unitsTable {
+		effect = "units of Once that are repeated are applied again"
+	}
+	return "table " + table + " is not there: restore it from a backup; a new table, from fencepost migrate print, is empty, so " + effect
 }
 
 // checkPostgres calls version() only if this role may: otherwise the driver's error would
@@ -177,7 +183,11 @@ func checkMySQL(ctx context.Context, db *sql.DB, s Set) ([]string, error) {
 	if err != nil || len(findings) > 0 {
 		return findings, err
 	}
-	for _, name := range []string{"fencepost_marks", "fencepost_floor"} {
+	names := []string{"fencepost_marks", "fencepost_floor"}
+	if !engine.MySQLDenied(explain(ctx, db, "EXPLAIN SELECT result FROM "+unitsTable)) { // only a program that calls Once needs it
+		names = append(names, unitsTable)
+	}
+	for _, name := range names {
 		var engine string
 		err := db.QueryRowContext(ctx, "SELECT coalesce(engine, '') FROM information_schema.tables "+
 			"WHERE table_schema = DATABASE() AND table_name = ?", name).Scan(&engine)
@@ -231,7 +241,7 @@ func checkSQLite(ctx context.Context, db *sql.DB, s Set, table versions) ([]stri
 	if err != nil || len(findings) > 0 {
 		return findings, err
 	}
-	for _, name := range []string{"fencepost_marks", "fencepost_floor"} {
+	for _, name := range []string{"fencepost_marks", "fencepost_floor", unitsTable} {
 		exists, err := table.named(name).TableExists(ctx, db)
 		if err != nil {
 			return nil, err

@@ -8,10 +8,12 @@ WITH space AS (
          ('advisory_prepare(text, text, integer, integer)'), ('advisory_recover(text, bigint)'),
          ('advisory_release(text, text)'), ('advisory_renew(text, text, integer)'), ('advisory_wait(text, text, integer)'),
          ('check_row(regtype, text, text, bigint, text, bigint, text)'), ('end_transaction(text)'), ('evict(text, bigint)'),
-         ('incarnation()'), ('leave_queue(text, text)'), ('lock_key(text)'), ('mark_number(text)'), ('mint(text, text, integer)'),
+         ('find_unit(text, text, bytea)'), ('incarnation()'), ('insert_unit(text, text, bytea, interval)'),
+         ('leave_queue(text, text)'), ('lock_key(text)'), ('mark_number(text)'), ('mint(text, text, integer)'),
          ('recover(text, bigint)'), ('refusing_mark(text, bigint, text)'), ('release(text, text)'),
          ('renew(text, text, interval)'), ('renew_all(text[], text[], bigint[])'),
-         ('report_only(text, bigint, text, integer)'), ('session_incarnation()'), ('transaction_fate(text)'),
+         ('report_only(text, bigint, text, integer)'), ('session_incarnation()'),
+         ('set_result(text, text, bytea)'), ('transaction_fate(text)'),
          ('try_acquire(text, text, interval, boolean, bigint, bigint, interval)'), ('version()')
 ), functions AS (
   SELECT space.name || '.' || signature AS name, p.oid
@@ -21,11 +23,11 @@ WITH space AS (
 ), reserved AS (
   SELECT space.name || '.' || p.proname || '(' || pg_catalog.oidvectortypes(p.proargtypes) || ')' AS name
     FROM space JOIN pg_catalog.pg_proc p ON p.pronamespace = space.oid
-   WHERE p.proname IN ('prune', 'reset')
+   WHERE p.proname IN ('prune', 'prune_units', 'reset')
      AND EXISTS (SELECT FROM pg_catalog.aclexplode(coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))) a WHERE a.grantee = 0)
 ), kept (relation, kind) AS (
   VALUES ('marks', 'TABLE'), ('floor', 'TABLE'), ('leases', 'TABLE'), ('waiters', 'TABLE'), ('advisory', 'TABLE'),
-         ('incarnation', 'TABLE'), ('numbers', 'SEQUENCE')
+         ('units', 'TABLE'), ('incarnation', 'TABLE'), ('numbers', 'SEQUENCE')
 ), relations AS (
   SELECT kind, pg_catalog.lower(kind) || ' ' || space.name || '.' || relation AS what,
          'ALTER ' || kind || ' ' || space.name || '.' || relation AS alter, space.name || '.' || relation AS name, c.oid, c.relpersistence, c.relowner
@@ -35,7 +37,8 @@ WITH space AS (
 ), sequences AS (
   SELECT * FROM relations r JOIN pg_catalog.pg_sequence s ON s.seqrelid = r.oid
 ), findings (part, missing, finding) AS (
-  SELECT 1, true, what || ' is not there: restore it from a backup; a new one, from fencepost migrate print, is empty, so stale tokens are admitted'
+  SELECT 1, true, what || ' is not there: restore it from a backup; a new one, from fencepost migrate print, is empty, so '
+      || CASE WHEN name LIKE '%.units' THEN 'units of Once that are repeated are applied again' ELSE 'stale tokens are admitted' END
     FROM relations WHERE oid IS NULL AND name NOT LIKE '%.incarnation'
   UNION ALL
   SELECT 1, true, what || ' is not there: create it again, from fencepost migrate print'

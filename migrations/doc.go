@@ -7,11 +7,12 @@
 // resources), and functions. Only these functions change marks and leases:
 //
 //	admit · report_only · mint · evict    marks, for package sqlguard
+//	insert_unit · set_result · find_unit  units that are applied once
 //	acquire · renew · release             leases, for package token/pgtoken
 //	prune · reset · protect               administration
 //
-// MySQL and SQLite get the table of marks and the floor. There are three ways to
-// apply them:
+// MySQL and SQLite get the tables of marks, of the floor and of units. There are three
+// ways to apply them:
 //
 //	migrations.Set{}.Up(ctx, db)   // now, at a program's start or in a job
 //	migrations.Set{}.FS()          // with the goose that the program uses already
@@ -87,8 +88,12 @@ package migrations
 //	                                 which sessions are refused: a pooler, a second lock
 //	postgres/00008_fate.sql          what became of a transaction whose COMMIT had no reply; an
 //	                                 incarnation of the server, and which servers have none
-//	postgres/00009_admin.sql         prune: which marks and leases it deletes, and the floor;
+//	postgres/00009_once.sql          units that are applied once: inserted, found by a refused
+//	                                 token, pruned
+//	postgres/00010_admin.sql         prune: which marks and leases it deletes, and the floor;
 //	                                 reset of a mark that is too high; version
 //	mysql/00001_marks.sql            the tables fencepost_marks and fencepost_floor; how to
 //	                                 prune
+//	mysql/00002_once.sql             the table fencepost_units; how to prune it
 //	sqlite/00001_marks.sql           the same for SQLite
+//	sqlite/00002_once.sql

@@ -62,7 +62,7 @@ func TestUpOfMySQLGoesOnFromWhereItWasInterrupted(t *testing.T) {
 			statements = append(statements, text)
 		}
 	}
-	require.Len(t, statements, 3)
+	require.Len(t, statements, 4)
 	const versions = "CREATE TABLE fencepost_migrations (id bigint(20) unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, " +
 		"version_id bigint NOT NULL, is_applied boolean NOT NULL, tstamp timestamp NULL default now())"
 	for n := range len(statements) + 1 {

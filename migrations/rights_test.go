@@ -44,6 +44,7 @@ func TestRoleOfTheApplication(t *testing.T) {
 		"SELECT fence.mint('account/42', 'a')",
 		"SELECT fence.evict('account/42', 6)",
 		"SELECT fence.transaction_fate('1 1 ' || fence.session_incarnation()), fence.end_transaction('1 1')",
+		"SELECT fence.insert_unit('account/42', 'k', sha256(''), '1 hour'), fence.set_result('account/42', 'k', 'x'), fence.find_unit('account/42', 'k', sha256(''))",
 		"SELECT fence.acquire('account/42', 'a', '1 hour')",
 		"SELECT fence.renew('account/42', 'a', '1 hour')",
 		"SELECT fence.release('account/42', 'a')",
@@ -54,7 +55,7 @@ func TestRoleOfTheApplication(t *testing.T) {
 	}
 	for _, mayNot := range []string{
 		"SELECT * FROM fence.marks", "INSERT INTO fence.marks VALUES ('x', 1, 'a')", "UPDATE fence.marks SET number = 1", "DELETE FROM fence.marks", "TRUNCATE fence.marks",
-		"SELECT * FROM fence.incarnation", "DELETE FROM fence.incarnation", "SELECT * FROM fence.leases", "INSERT INTO fence.leases VALUES ('x', 1, 'a', now())", "UPDATE fence.leases SET number = 1", "DELETE FROM fence.leases", "SELECT * FROM fence.waiters",
+		"SELECT * FROM fence.incarnation", "DELETE FROM fence.incarnation", "SELECT * FROM fence.units", "DELETE FROM fence.units", "SELECT fence.prune_units()", "SELECT * FROM fence.leases", "INSERT INTO fence.leases VALUES ('x', 1, 'a', now())", "UPDATE fence.leases SET number = 1", "DELETE FROM fence.leases", "SELECT * FROM fence.waiters",
 		"SELECT nextval('fence.numbers')", "SELECT setval('fence.numbers', 1)", "ALTER SEQUENCE fence.numbers CACHE 10",
 		"SELECT fence.admit_slow('x', 5, 'a', 0)", "SELECT fence.lock_lease('account/42')", "SELECT fence.grant_lease('x', 'a', '1 s', 1, false, false)", "SELECT fence.claim('x', 'a', 1)",
 		"SELECT fence.enqueue('x', 'a', '1 s', false, 0, 0, '1 s', now())", "SELECT fence.release_slow('x', 'a')", "SELECT fence.queue_head('x', 'a')",
@@ -64,8 +65,8 @@ func TestRoleOfTheApplication(t *testing.T) {
 		require.Equal(t, "42501", code(f.exec(ctx, conn, mayNot)), mayNot)
 	}
 	require.Equal(t, "acquire add_mark_columns admit advisory_acquire advisory_draw advisory_key advisory_prepare advisory_recover advisory_release advisory_renew advisory_wait "+
-		"bypass check_row end_transaction evict incarnation leave_queue lock_key mark_number micros mint number_at "+
-		"protect protect_check protect_expression protect_triggers protected recover refusing_mark release renew renew_all report_only session_incarnation transaction_fate try_acquire unprotect version", get[string](t, f, conn,
+		"bypass check_row end_transaction evict find_unit incarnation insert_unit leave_queue lock_key mark_number micros mint number_at "+
+		"protect protect_check protect_expression protect_triggers protected recover refusing_mark release renew renew_all report_only session_incarnation set_result transaction_fate try_acquire unprotect version", get[string](t, f, conn,
 		"SELECT string_agg(proname, ' ' ORDER BY proname) FROM pg_proc WHERE pronamespace = $1::text::regnamespace AND has_function_privilege(oid, 'EXECUTE')", f.schema))
 	refused(t, f.admit(ctx, conn, "account/42", 6, "b"), "ZF001", get[string](t, f, f, "SELECT number || ' ' || holder FROM fence.marks"))
 }
@@ -334,7 +335,7 @@ func TestFSIsAFileSystem(t *testing.T) {
 	t.Parallel()
 	files, err := migrations.Set{Schema: "other"}.FS()
 	require.NoError(t, err)
-	require.NoError(t, fstest.TestFS(files, "00001_marks.sql", "00009_admin.sql"))
+	require.NoError(t, fstest.TestFS(files, "00001_marks.sql", "00010_admin.sql"))
 
 	plain, err := migrations.Set{}.FS()
 	require.NoError(t, err)

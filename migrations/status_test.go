@@ -31,9 +31,9 @@ func TestStatus(t *testing.T) {
 		things      string
 	}{
 		// The session's time zone must not change the times.
-		"on PostgreSQL": {migrations.Set{}, newDatabase(t, "TimeZone=Asia/Kathmandu"), "00001_marks.sql", "00009_admin.sql", "SELECT count(*) FROM pg_class"},
-		"on SQLite":     {migrations.Set{Dialect: migrations.SQLite}, sqlite, "00001_marks.sql", "00001_marks.sql", "SELECT count(*) FROM sqlite_master"},
-		"on MariaDB":    {onMySQL, mysql, "00001_marks.sql", "00001_marks.sql", mysqlThings},
+		"on PostgreSQL": {migrations.Set{}, newDatabase(t, "TimeZone=Asia/Kathmandu"), "00001_marks.sql", "00010_admin.sql", "SELECT count(*) FROM pg_class"},
+		"on SQLite":     {migrations.Set{Dialect: migrations.SQLite}, sqlite, "00001_marks.sql", "00002_once.sql", "SELECT count(*) FROM sqlite_master"},
+		"on MariaDB":    {onMySQL, mysql, "00001_marks.sql", "00002_once.sql", mysqlThings},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -91,7 +91,7 @@ func TestNewerDatabase(t *testing.T) {
 	require.Empty(t, status[len(status)-1].File)
 	require.False(t, status[len(status)-1].AppliedAt.IsZero())
 	require.NoError(t, set.Up(ctx, db), "an old program beside new ones")
-	require.ErrorContains(t, set.Down(ctx, db), "migrations: postgres: the database is at version 99, newer than this program's 9: use a newer program")
+	require.ErrorContains(t, set.Down(ctx, db), "migrations: postgres: the database is at version 99, newer than this program's 10: use a newer program")
 	require.Equal(t, before, catalog(t, f), "Down began what it cannot end")
 }
 

@@ -155,7 +155,7 @@ func (b *borrowed) empty(t testing.TB) bool {
 		require.NoError(t, err)
 		return !slices.ContainsFunc(pids, func(pid uint32) bool { return !own[pid] })
 	})
-	_, err := b.pool.Exec(ctx, inSchema(b.schema, "SET LOCAL session_replication_role = replica; LOCK TABLE accounts, marks IN ACCESS EXCLUSIVE MODE; DELETE FROM marks; DELETE FROM accounts; DROP TABLE IF EXISTS ledger;")+
+	_, err := b.pool.Exec(ctx, inSchema(b.schema, "SET LOCAL session_replication_role = replica; LOCK TABLE accounts, marks, units IN ACCESS EXCLUSIVE MODE; DELETE FROM marks; DELETE FROM units; DELETE FROM accounts; DROP TABLE IF EXISTS ledger;")+
 		"UPDATE "+pgx.Identifier{b.schema, "floor"}.Sanitize()+" SET number = DEFAULT")
 	for i, conn := range b.pool.AcquireAllIdle(ctx) {
 		_, reset := conn.Exec(ctx, "RESET ALL")

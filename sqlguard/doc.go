@@ -67,6 +67,7 @@ package sqlguard
 //
 //	guard.go           the settings; Update, Join, Mint; a claim (Admit) that sends nothing; the
 //	                   order and limit of a call's resources; which Guards share marks
+//	once.go            a unit that is applied once: who gets the first result; a reused key
 //	conn.go            single statements, for sqlc (On): which get BEGIN and COMMIT; which call
 //	                   returns the outcome (Close, Scan); pgx's options are refused; CopyFrom
 //	batch.go           batches (SendBatch): the outcome at Close; a callback's own error:

@@ -69,7 +69,7 @@ func (e *env) by(db sqlguard.DB) *sqlguard.Guard {
 // sql qualifies the names of the test's tables with its schema.
 func (e *env) sql(text string) string { return inSchema(e.schema, text) }
 
-var names = regexp.MustCompile(`\b(accounts|ledger|marks)\b`)
+var names = regexp.MustCompile(`\b(accounts|ledger|marks|units)\b`)
 
 func inSchema(schema, text string) string {
 	return names.ReplaceAllString(text, strings.ReplaceAll(pgx.Identifier{schema}.Sanitize(), "$", "$$")+".$1")

@@ -70,6 +70,10 @@ type Guard struct {
 	// statement of that transaction. If DB is of the caller's own type, the query is sent
 	// once for each value of DB.
 	DangerouslyTrustEngine bool
+	// Retention is how long [Guard.Once] records a unit at least, by the server's clock. A
+	// repeat does not extend it. Zero means [guard.DefaultRetention], 30 days. Negative is
+	// an error.
+	Retention time.Duration
 	// Hooks are called for refusals. The zero value calls none.
 	Hooks guard.Hooks
 }

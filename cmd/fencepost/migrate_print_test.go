@@ -48,7 +48,7 @@ func TestMigratePrint(t *testing.T) {
 	done := execute(t, "migrate", "status", "--postgres", server)
 	require.Empty(t, done.err)
 	require.Equal(t, `wrong: migrate up has not made the tables of schema "fencepost": there is no table fencepost_migrations, `+
-		"and version() is 9: apply new versions with the tool that made them, and use migrate check\n", done.out)
+		"and version() is 10: apply new versions with the tool that made them, and use migrate check\n", done.out)
 }
 
 func without(done finished) finished {

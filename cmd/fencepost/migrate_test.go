@@ -64,7 +64,7 @@ func newMigrated(t *testing.T, dialect migrations.Dialect) migrated {
 		m.flags = []string{"--mysql", source}
 		m.name = source[strings.LastIndex(source, "/")+1:]
 		m.place = "database `" + m.name + "`"
-		m.absent = "the database is at version 0, and this program needs 1" + apply + " or whatever applied the others"
+		m.absent = "the database is at version 0, and this program needs 2" + apply + " or whatever applied the others"
 		m.fault = [3]string{"ALTER TABLE fencepost_floor ENGINE = MyISAM",
 			"table fencepost_floor has no transactions, so stale tokens are admitted: ALTER TABLE fencepost_floor ENGINE = InnoDB",
 			"ALTER TABLE fencepost_floor ENGINE = InnoDB"}
@@ -253,7 +253,7 @@ func TestMigrateStatusHasTheVersionOfTheDatabase(t *testing.T) {
 	done = execute(t, "migrate", "status", "--postgres", server)
 	require.Equal(t, 1, done.status)
 	require.Contains(t, done.out, "missing              00003_protect.sql\n")
-	require.Contains(t, done.out, `wrong: schema "fencepost" is at version 2, and this program needs 9: `)
+	require.Contains(t, done.out, `wrong: schema "fencepost" is at version 2, and this program needs 10: `)
 }
 
 func TestMigrateDownLeavesProtectedTables(t *testing.T) {

@@ -8,6 +8,7 @@
 //	reply.go      the replies: refusals, report-only mode, COMMIT; how a request is closed
 //	outcome.go    what an error means
 //	tx.go         transactions that stay open after the admission
+//	once.go       a unit that is applied once: inserted, its result, found after a refusal
 //	settle.go     a COMMIT whose reply was lost: what became of the transaction
 //	session.go    the connection, the check of its server, ROLLBACK, and the statement that
 //	              aborts the caller's transaction
@@ -47,6 +48,7 @@ type Config struct {
 	IdleTimeout            time.Duration
 	DangerouslyReportOnly  bool
 	DangerouslyTrustEngine bool
+	Retention              time.Duration
 	Hooks                  guard.Hooks
 }
 
@@ -74,6 +76,7 @@ type Call struct {
 	WouldRefuse func(tok token.Token, mark guard.Mark)
 
 	db       DB
+	quiet    bool            // a refusal by the mark is returned without a call of the hooks
 	reported bool            // the engine check was reported
 	name     pgadmit.TxName  // of the open transaction
 	listened context.Context // the caller's, if a simulation listens to it; otherwise nil
@@ -239,6 +242,7 @@ var (
 type statements struct {
 	admit, admitBounded, admitDurable, admitOpen, reportOnly, mint, evict string
 	fate, endTransaction                                                  string
+	insertUnit, setResult, findUnit                                       string
 }
 
 // prepared has the texts of every schema in use, so that they are built once.
@@ -261,6 +265,7 @@ func statementsOf(schema string) *statements {
 		admit: text(admitSQL), admitBounded: text(admitBoundedSQL), admitDurable: text(admitDurableSQL),
 		admitOpen: text(admitOpenSQL), reportOnly: text(reportOnlySQL), mint: text(mintSQL), evict: text(evictSQL),
 		fate: text(pgadmit.FateSQL), endTransaction: text(pgadmit.EndTransactionSQL),
+		insertUnit: text(pgadmit.InsertUnitSQL), setResult: text(pgadmit.SetResultSQL), findUnit: text(pgadmit.FindUnitSQL),
 	}
 	prepared.Store(schema, s)
 	return s

@@ -149,6 +149,9 @@ func (s *Sent) refuse(tok token.Token, err error) error {
 
 // refused calls the hook for a refusal. It returns nil if reportOnly is true.
 func (s *Sent) refused(err error, reportOnly bool) error {
+	if s.call.quiet && !reportOnly {
+		return err
+	}
 	return s.call.Hooks.Outcome(s.caller, err, reportOnly)
 }
 

@@ -2,6 +2,7 @@ package pgwrite
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,7 +13,7 @@ import (
 // Update runs fn in a transaction after the admission, and commits it. In the caller's
 // transaction fn runs after a savepoint.
 func (c *Call) Update(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	tx, over, err := c.begin(ctx)
+	tx, over, err := c.begin(ctx, nil)
 	if err == nil {
 		err = c.run(ctx, tx, over, fn)
 	}
@@ -40,14 +41,21 @@ func (c *Call) run(ctx context.Context, tx pgx.Tx, over session, fn func(tx pgx.
 	return err
 }
 
-func (c *Call) begin(ctx context.Context) (pgx.Tx, session, error) {
+// begin begins the transaction and admits in it. If u is not nil, it also inserts the
+// unit, in the same request.
+func (c *Call) begin(ctx context.Context, u *unit) (pgx.Tx, session, error) {
 	if outer, ok := c.db.(pgx.Tx); ok {
-		tx, err := c.nest(ctx, outer)
+		tx, err := c.nest(ctx, outer, u)
 		return tx, session{}, err
 	}
-	s, err := c.send(ctx, request{tx: openTx})
+	s, err := c.send(ctx, request{tx: openTx, body: u.insertion()})
 	if err != nil {
 		return nil, session{}, err
+	}
+	if u != nil {
+		if err := u.scan(s.Results.QueryRow()); err != nil {
+			return nil, session{}, s.fail(s.wrap(err))
+		}
 	}
 	if err := s.Results.Close(); err != nil {
 		return nil, session{}, s.fail(s.wrap(err))
@@ -58,7 +66,7 @@ func (c *Call) begin(ctx context.Context) (pgx.Tx, session, error) {
 
 // nest sets a savepoint in the caller's transaction and admits after it, so that a
 // refusal leaves the rest of that transaction usable.
-func (c *Call) nest(ctx context.Context, outer pgx.Tx) (pgx.Tx, error) {
+func (c *Call) nest(ctx context.Context, outer pgx.Tx, u *unit) (pgx.Tx, error) {
 	inner, err := outer.Begin(ctx)
 	if err != nil {
 		return nil, NothingApplied(err)
@@ -66,7 +74,14 @@ func (c *Call) nest(ctx context.Context, outer pgx.Tx) (pgx.Tx, error) {
 	c.db = inner
 	if err := c.admit(ctx); err != nil {
 		rollback(ctx, inner)
+		c.db = outer
 		return nil, err
+	}
+	for _, q := range u.insertion() {
+		if err := u.scan(inner.QueryRow(ctx, q.SQL, q.Args...)); err != nil {
+			rollback(ctx, inner)
+			return nil, NothingApplied(fmt.Errorf("sqlguard: insert the unit: %w", err))
+		}
 	}
 	return inner, nil
 }

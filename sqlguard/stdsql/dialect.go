@@ -68,6 +68,12 @@ type dialect interface {
 	// settle returns the error of a COMMIT that failed with lost and may have been applied.
 	// It returns nil if it was applied.
 	settle(ctx context.Context, t *transaction, lost error) error
+	// insertUnit inserts a unit of Once. It returns the unit that exists if there is one.
+	// setResult sets the result of a unit that tx has inserted. findUnit returns the unit
+	// that exists, or nil.
+	insertUnit(ctx context.Context, tx Tx, u *unit) (*found, error)
+	setResult(ctx context.Context, tx Tx, u *unit, result []byte) error
+	findUnit(ctx context.Context, from engine.Rower, u *unit) (*found, error)
 	// noTransaction reports whether err, of COMMIT or ROLLBACK, means that no transaction
 	// was open.
 	noTransaction(err error) bool

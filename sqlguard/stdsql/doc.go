@@ -113,6 +113,7 @@ package stdsql
 //	                their order and their limit; when two Guards have the same marks
 //	update.go       Update; the claim (Admit), and that before a write; how long a claim waits
 //	                for older writers; when it evicts them; what an admission is for
+//	once.go         a unit that is applied once: inserted, its result, found after a refusal
 //	transaction.go  BEGIN, COMMIT and ROLLBACK; when the outcome is unknown ("fn ended the
 //	                transaction"); a COMMIT that is not sent; which connections are closed
 //	join.go         Join in the caller's transaction; which tx are refused ("can begin one") and

@@ -77,6 +77,10 @@ type Guard struct {
 	// without an error. False means that an engine that is not known to fence is refused
 	// with [guard.ErrUnfenced].
 	DangerouslyTrustEngine bool
+	// Retention is how long [Guard.Once] records a unit at least, by the server's clock. A
+	// repeat does not extend it. MySQL and SQLite round up to whole seconds. Zero means
+	// [guard.DefaultRetention], 30 days. Negative is an error.
+	Retention time.Duration
 	// Hooks are called for refusals while the transaction is open, so they must not write
 	// to the same database. The zero value calls none.
 	Hooks guard.Hooks

@@ -280,6 +280,7 @@ func setIdleSQL(bound time.Duration) string {
 const (
 	numberShutdown    = 1053 // ER_SERVER_SHUTDOWN
 	numberNoTable     = 1146
+	numberDuplicate   = 1062 // ER_DUP_ENTRY
 	numberLockWait    = 1205 // innodb_lock_wait_timeout; rolls only the statement back
 	numberDeadlock    = 1213 // rolls the transaction back
 	numberChanged     = 1020 // ER_CHECKREAD of MariaDB's innodb_snapshot_isolation; like 1213

@@ -293,6 +293,7 @@ type statements struct {
 	schema                                            string
 	admit, admitOpen, claim, raise, reportOnly, evict string
 	fate, endTransaction                              string
+	insertUnit, setResult, findUnit                   string
 }
 
 // statementsBySchema has the texts of every schema in use.
@@ -315,6 +316,7 @@ func statementsOf(schema string) *statements {
 		admit:  text(postgresAdmit), admitOpen: text(postgresAdmitOpen), claim: text(postgresClaim), raise: text(postgresMint),
 		reportOnly: text(postgresReportOnly), evict: text(postgresEvict),
 		fate: text(pgadmit.FateSQL), endTransaction: text(pgadmit.EndTransactionSQL),
+		insertUnit: text(pgadmit.InsertUnitSQL), setResult: text(pgadmit.SetResultSQL), findUnit: text(pgadmit.FindUnitSQL),
 	}
 	statementsBySchema.Store(schema, s)
 	return s

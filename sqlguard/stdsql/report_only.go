@@ -16,7 +16,10 @@ import (
 // before a write reports nothing, since the write itself does.
 func (g *Guard) report(ctx context.Context, a admission, block *blocked, err error) (*blocked, error) {
 	if !g.DangerouslyReportOnly {
-		return block, g.Hooks.Outcome(ctx, err, false)
+		if !a.quiet {
+			err = g.Hooks.Outcome(ctx, err, false)
+		}
+		return block, err
 	}
 	again := a.purpose == claimingFirst
 	if block != nil && block.txUsable && a.purpose != writing && a.minted == nil {

@@ -90,7 +90,7 @@ func (g *Guard) update(ctx context.Context, a admission, fn func(tx *sql.Tx) err
 			return block.error()
 		case !claimed:
 			claimed = true
-			if err := g.claim(ctx, admission{dialect: a.dialect, toks: a.toks, purpose: claimingFirst}); err != nil {
+			if err := g.claim(ctx, admission{dialect: a.dialect, toks: a.toks, purpose: claimingFirst, quiet: a.quiet}); err != nil {
 				return claimError(err)
 			}
 		case g.DangerouslyReportOnly:
@@ -180,6 +180,7 @@ type admission struct {
 	toks    []token.Token
 	purpose purpose
 	minted  *int64 // if not nil, the one token is minted, and this is set to its number
+	quiet   bool   // a refusal is returned without a call of the hooks
 }
 
 // purpose is what an admission is for.

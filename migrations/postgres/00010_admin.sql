@@ -148,7 +148,7 @@ $fencepost$;
 -- the version table of goose would need a grant. Each later file replaces this function.
 -- +goose StatementBegin
 CREATE FUNCTION "fencepost".version() RETURNS integer LANGUAGE sql STABLE PARALLEL SAFE AS $fencepost$
-  SELECT 9
+  SELECT 10
 $fencepost$;
 -- +goose StatementEnd
 

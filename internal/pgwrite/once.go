@@ -1,0 +1,104 @@
+package pgwrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/pgadmit"
+)
+
+// unit is a unit of the call's one resource. A nil unit is that of a write that is not
+// applied once.
+type unit struct {
+	key   string
+	args  []any // resource, key, fingerprint, retention
+	stmts *statements
+	found []byte // the server's reply: nil if the unit did not exist
+}
+
+// insertion returns the statement that inserts the unit.
+func (u *unit) insertion() []Statement {
+	if u == nil {
+		return nil
+	}
+	return []Statement{{SQL: u.stmts.insertUnit, Args: u.args}}
+}
+
+// scan reads the reply to the insertion.
+func (u *unit) scan(row pgx.Row) error { return row.Scan(&u.found) }
+
+// first returns the result of a unit that existed, or [guard.ErrKeyReused].
+func (u *unit) first() ([]byte, error) {
+	result, same := pgadmit.FirstResult(u.found)
+	if !same {
+		return nil, fmt.Errorf("sqlguard: unit %s of %s: %w", u.key, u.args[0], guard.ErrKeyReused)
+	}
+	return result, nil
+}
+
+// Once runs fn as Update does, in a transaction that also inserts the unit named of
+// resource with fn's result, and returns that result. If the unit exists, it returns the
+// first result, also to a token that the mark refuses. The call has the token of resource.
+func (c *Call) Once(ctx context.Context, resource string, named guard.Unit, fn func(tx pgx.Tx) ([]byte, error)) ([]byte, error) {
+	keep, err := guard.RetentionOr(c.Retention)
+	if err == nil {
+		err = named.Validate()
+	}
+	if err != nil {
+		return nil, err
+	}
+	u := &unit{key: named.Key, args: []any{resource, named.Key, named.Sum(), milliseconds(keep)}, stmts: statementsOf(c.Schema)}
+	c.quiet = true
+	tx, over, err := c.begin(ctx, u)
+	if err != nil {
+		return c.afterRefusal(ctx, u, err)
+	}
+	if u.found != nil {
+		rollback(ctx, tx)
+		over.giveBack()
+		c.at(stepUndone)
+		return u.first()
+	}
+	var result []byte
+	err = c.run(ctx, tx, over, func(tx pgx.Tx) (err error) {
+		if result, err = fn(tx); err != nil {
+			return err
+		}
+		if err = guard.CheckResult(result); err != nil || len(result) == 0 {
+			return err
+		}
+		_, err = tx.Exec(ctx, u.stmts.setResult, resource, named.Key, result)
+		return err
+	})
+	if err != nil {
+		return nil, guard.WithCause(ctx, err)
+	}
+	return result, nil
+}
+
+// afterRefusal returns the first result of the unit if err is the mark's refusal and the
+// unit was applied. It is looked up after the refusal and not before it:
+//
+//  1. A's transaction is committed late. A repeats the unit, and does not find it yet.
+//  2. A's transaction is committed. B is admitted.
+//  3. A is refused, as if nothing had been applied.
+//
+// After a refusal no transaction of the refused token goes on: the newer token has waited
+// for them.
+func (c *Call) afterRefusal(ctx context.Context, u *unit, refusal error) ([]byte, error) {
+	if !errors.As(refusal, new(*guard.StaleError)) {
+		return nil, guard.WithCause(ctx, refusal)
+	}
+	err := c.QueryRow(ctx, u.stmts.findUnit, u.args[:3], &u.found)
+	switch {
+	case err != nil:
+		return nil, guard.WithCause(ctx, NothingApplied(fmt.Errorf("sqlguard: whether unit %s of %s was applied before its token became stale: %w", u.key, u.args[0], err)))
+	case u.found == nil:
+		return nil, guard.WithCause(ctx, c.Hooks.Outcome(ctx, refusal, false))
+	}
+	return u.first()
+}

@@ -1,0 +1,230 @@
+package sqlguard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
+	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/token"
+)
+
+var payment = guard.Unit{Key: "payment/7", Fingerprint: "100 EUR"}
+
+// pay returns a unit's function, which adds 1 to the balance of account 42.
+func (e *env) pay(result string) func(pgx.Tx) ([]byte, error) {
+	return func(tx pgx.Tx) ([]byte, error) { return []byte(result), e.addOne(e.t.Context())(tx) }
+}
+
+func mustNotRun(pgx.Tx) ([]byte, error) { panic("fn ran") }
+
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	t.Run("a repeat gets the first result", func(t *testing.T) {
+		t.Parallel()
+		for _, result := range []string{"", "first", strings.Repeat("x", guard.MaxResult)} {
+			e := newEnv(t)
+			ctx := e.ctx(33)
+			for range 3 {
+				got, err := e.guard.Once(ctx, resource, payment, e.pay(result))
+				require.NoError(t, err)
+				require.Equal(t, result, string(got))
+			}
+			require.Equal(t, int64(101), e.balance())
+		}
+	})
+	t.Run("a successor gets the first result", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		_, err := e.guard.Once(e.ctx(33), resource, payment, e.pay("first"))
+		require.NoError(t, err)
+		got, err := e.guard.Once(e.ctx(34), resource, payment, mustNotRun)
+		require.NoError(t, err)
+		require.Equal(t, "first", string(got))
+	})
+	t.Run("a stale holder gets the result of its unit, and is refused without one", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		var refused []error
+		g := e.with(func(g *sqlguard.Guard) {
+			g.Hooks.Refused = func(_ context.Context, err error) { refused = append(refused, err) }
+		})
+		_, err := g.Once(e.ctx(33), resource, payment, e.pay("first"))
+		require.NoError(t, err)
+		e.admitted(34)
+		got, err := g.Once(e.ctx(33), resource, payment, mustNotRun)
+		require.NoError(t, err)
+		require.Equal(t, "first", string(got))
+		require.Empty(t, refused)
+		_, err = g.Once(e.ctx(33), resource, guard.Unit{Key: "payment/8"}, mustNotRun)
+		require.ErrorAs(t, err, new(*guard.StaleError))
+		require.Len(t, refused, 1)
+		_, err = g.Once(e.ctx(33), resource, guard.Unit{Key: payment.Key}, mustNotRun)
+		require.ErrorIs(t, err, guard.ErrKeyReused)
+		require.NotErrorIs(t, err, guard.ErrStale)
+	})
+	t.Run("a key with other arguments", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		_, err := e.guard.Once(e.ctx(33), resource, payment, e.pay("first"))
+		require.NoError(t, err)
+		_, err = e.guard.Once(e.ctx(33), resource, guard.Unit{Key: payment.Key, Fingerprint: "200 EUR"}, mustNotRun)
+		require.ErrorIs(t, err, guard.ErrKeyReused)
+		require.EqualError(t, err, "sqlguard: unit payment/7 of account/42: guard: the unit's key was used with other arguments, nothing applied")
+	})
+	t.Run("a key belongs to its resource", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		other := token.NewContext(e.ctx(33), token.Token{Resource: "account/43", Number: 33, Holder: "h33"})
+		for _, name := range []string{resource, "account/43"} {
+			_, err := e.guard.Once(other, name, payment, e.pay(name))
+			require.NoError(t, err)
+		}
+		require.Equal(t, int64(102), e.balance())
+	})
+	t.Run("a try that is rolled back leaves no unit", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		own := errors.New("fn's own")
+		_, err := e.guard.Once(e.ctx(33), resource, payment, func(tx pgx.Tx) ([]byte, error) {
+			return []byte("lost"), errors.Join(e.addOne(t.Context())(tx), own)
+		})
+		require.ErrorIs(t, err, own)
+		_, err = e.guard.Once(e.ctx(33), resource, payment, func(tx pgx.Tx) ([]byte, error) {
+			return make([]byte, guard.MaxResult+1), e.addOne(t.Context())(tx)
+		})
+		require.EqualError(t, err, "guard: the unit's result has 65537 bytes, the limit is 65536, nothing applied")
+		got, err := e.guard.Once(e.ctx(34), resource, payment, e.pay("second"))
+		require.NoError(t, err)
+		require.Equal(t, "second", string(got))
+		require.Equal(t, int64(101), e.balance())
+	})
+	t.Run("what cannot work is refused", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		_, err := e.guard.Once(e.ctx(33), resource, guard.Unit{}, mustNotRun)
+		require.ErrorIs(t, err, token.ErrInvalid)
+		require.ErrorContains(t, err, "key")
+		_, err = e.guard.Once(e.bounded(), resource, payment, mustNotRun)
+		require.ErrorIs(t, err, token.ErrMissing)
+		g := e.with(func(g *sqlguard.Guard) { g.Retention = -1 })
+		_, err = g.Once(e.ctx(33), resource, payment, mustNotRun)
+		require.EqualError(t, err, "guard: Retention is negative: -1ns")
+		require.Empty(t, e.mark(resource))
+	})
+}
+
+func TestOnceInTheCallersTransaction(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.admitted(33)
+	once := func(tx pgx.Tx, number int64, fn func(pgx.Tx) ([]byte, error)) (string, error) {
+		got, err := e.by(tx).Once(e.ctx(number), resource, payment, fn)
+		return string(got), err
+	}
+	undo := errors.New("rolled back")
+	require.ErrorIs(t, pgx.BeginFunc(e.bounded(), e.pool, func(tx pgx.Tx) error {
+		_, err := once(tx, 33, e.pay("lost"))
+		return errors.Join(err, undo)
+	}), undo)
+	for _, number := range []int64{33, 33, 32} {
+		require.NoError(t, pgx.BeginFunc(e.bounded(), e.pool, func(tx pgx.Tx) error {
+			got, err := once(tx, number, e.pay("first"))
+			require.Equal(t, "first", got)
+			return err
+		}))
+	}
+	require.Equal(t, int64(101), e.balance())
+}
+
+// A repeat that comes while the unit is being applied waits for it, under the same token
+// and under a newer one, at each isolation level.
+func TestOnceAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, level := range []pgx.TxIsoLevel{"", pgx.RepeatableRead, pgx.Serializable} {
+		t.Run(fmt.Sprint(level), func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			g := e.with(func(g *sqlguard.Guard) { g.Tx.IsoLevel = level })
+			var group sync.WaitGroup
+			results := make(chan string, 8)
+			for i := range cap(results) {
+				group.Go(func() {
+					for {
+						got, err := g.Once(e.ctx(33), resource, payment, e.pay(fmt.Sprint("by ", i)))
+						if errors.Is(err, guard.ErrRetryable) {
+							continue
+						}
+						if err != nil {
+							got = []byte(err.Error())
+						}
+						results <- string(got)
+						return
+					}
+				})
+			}
+			group.Wait()
+			first := <-results
+			for range cap(results) - 1 {
+				require.Equal(t, first, <-results)
+			}
+			require.Equal(t, int64(101), e.balance())
+		})
+	}
+}
+
+// hazard G39
+// The COMMIT is lost, or its reply, and the caller repeats the unit without looking. The
+// twin repeats an Update, and writes twice.
+func TestOnceAfterALostCommit(t *testing.T) {
+	t.Parallel()
+	for name, swallow := range map[string]bool{"the COMMIT": true, "its reply": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			fault := &commitFault{swallow: swallow}
+			// Without an incarnation the guard cannot settle the COMMIT, as after a crash.
+			e.exec("ALTER TABLE " + pgtest.In(e.schema, "incarnation") + " SET LOGGED")
+			g := e.with(func(g *sqlguard.Guard) { g.DB = pgtest.Connect(t, fault.breaks) })
+			repeated := func(try func() error) {
+				t.Helper()
+				require.ErrorIs(t, try(), guard.ErrUnknown)
+				require.NoError(t, try())
+			}
+			armed := false
+			arm := func(fn func(pgx.Tx) error) func(pgx.Tx) error {
+				if armed {
+					return fn
+				}
+				armed = true
+				return fault.after(fn)
+			}
+			repeated(func() error {
+				got, err := g.Once(e.ctx(33), resource, payment, func(tx pgx.Tx) ([]byte, error) {
+					return []byte("first"), arm(e.addOne(t.Context()))(tx)
+				})
+				if err == nil {
+					require.Equal(t, "first", string(got))
+				}
+				return err
+			})
+			require.Equal(t, int64(101), e.balance())
+
+			armed = false
+			repeated(func() error { return g.Update(e.ctx(33), resource, arm(e.addOne(t.Context()))) })
+			want := int64(103)
+			if swallow {
+				want = 102
+			}
+			require.Equal(t, want, e.balance(), "the twin")
+		})
+	}
+}

@@ -1,0 +1,231 @@
+package stdsql
+
+import (
+	"context"
+	"crypto/subtle"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/engine"
+	"github.com/fencepost/fencepost/internal/pgadmit"
+	"github.com/fencepost/fencepost/internal/writectx"
+)
+
+// Once applies a unit of work once, however often it is repeated: after any error, by any
+// holder of resource, in any process. fn writes in a transaction that also records the
+// unit under resource and its Key, with fn's result. If the unit is recorded, Once returns
+// the first result, and fn does not run. A repeat that comes while the unit is being
+// applied waits for it.
+//
+//   - A successor that repeats the unit gets the first result.
+//   - A stale holder whose unit was applied gets its result, and otherwise the refusal.
+//   - After [guard.ErrUnknown] the caller repeats Once: the first commit is found, or did
+//     not happen.
+//
+// Once is [Guard.Update] in all other ways: the admission precedes every read of fn, an
+// error of fn rolls back and is returned, and is not recorded, and the errors are the
+// same. A unit takes one statement more than an Update, and two if its result is not
+// empty. An empty result is returned as nil.
+//
+// Once also returns
+//
+//   - [guard.ErrKeyReused] if the unit was applied with another Fingerprint;
+//   - a [*token.InvalidError] if the Key is not valid;
+//   - an error if the result is longer than [guard.MaxResult];
+//   - an error that is no refusal if the token was refused, and the database could not be
+//     asked whether the unit was applied before. Nothing was applied; repeat Once.
+//
+// A unit is recorded for [Guard.Retention] at least. After that an operator may prune it
+// (PostgreSQL: SELECT fencepost.prune_units(), until it returns 0; MySQL and SQLite:
+// 00002_once.sql in package migrations), and a repeat is applied again. What fn does outside of the transaction is not covered: an
+// e-mail is sent again if fn runs again. On MySQL the account needs SELECT, INSERT and
+// UPDATE on fencepost_units.
+func (g *Guard) Once(ctx context.Context, resource string, named guard.Unit, fn func(tx *sql.Tx) ([]byte, error)) ([]byte, error) {
+	u := &unit{Unit: named, resource: resource}
+	var err error
+	if u.keep, err = guard.RetentionOr(g.Retention); err == nil {
+		err = named.Validate()
+	}
+	if err != nil {
+		return nil, err
+	}
+	g = g.forSimulation(ctx)
+	d, err := g.dialect()
+	if err != nil {
+		return nil, err
+	}
+	toks, err := g.tokens(ctx, []string{resource})
+	if err != nil {
+		return nil, err
+	}
+	var result []byte
+	err = g.update(ctx, admission{dialect: d, toks: toks, purpose: writing, quiet: true}, func(tx *sql.Tx) (err error) {
+		result, err = u.apply(ctx, d, tx, fn)
+		return err
+	})
+	switch {
+	case u.first != nil:
+		return u.firstResult()
+	case err == nil:
+		return result, nil
+	case u.begun || !errors.As(err, new(*guard.StaleError)):
+		return nil, guard.WithCause(ctx, err)
+	}
+	return g.afterRefusal(ctx, d, u, err)
+}
+
+// unit is a unit of Once, and what the database has of it.
+type unit struct {
+	guard.Unit
+	resource string
+	keep     time.Duration
+	begun    bool   // the token was admitted
+	first    *found // nil if the unit did not exist
+}
+
+// found is a unit that exists.
+type found struct {
+	same   bool // it has the same fingerprint
+	result []byte
+}
+
+var errExists = errors.New("stdsql: the unit exists")
+
+// apply inserts the unit and runs fn. If the unit exists, it sets first and returns an
+// error, so that the transaction is rolled back.
+func (u *unit) apply(ctx context.Context, d dialect, tx *sql.Tx, fn func(tx *sql.Tx) ([]byte, error)) ([]byte, error) {
+	u.begun = true
+	inner, cancel := writectx.New(ctx)
+	defer cancel()
+	first, err := d.insertUnit(inner, tx, u)
+	if err != nil {
+		return nil, fmt.Errorf("stdsql: insert the unit: %w", err)
+	}
+	if first != nil {
+		u.first = first
+		return nil, errExists
+	}
+	result, err := fn(tx)
+	if err == nil {
+		err = guard.CheckResult(result)
+	}
+	if err != nil || len(result) == 0 {
+		return nil, err
+	}
+	return result, d.setResult(inner, tx, u, result)
+}
+
+// firstResult returns the result of a unit that exists, or [guard.ErrKeyReused].
+func (u *unit) firstResult() ([]byte, error) {
+	if !u.first.same {
+		return nil, fmt.Errorf("stdsql: unit %s of %s: %w", u.Key, u.resource, guard.ErrKeyReused)
+	}
+	return u.first.result, nil
+}
+
+// afterRefusal looks the unit of a refused token up. After the refusal no transaction of
+// that token goes on: the newer token has waited for them. A lookup before it could miss a
+// commit that is on its way.
+func (g *Guard) afterRefusal(ctx context.Context, d dialect, u *unit, refusal error) ([]byte, error) {
+	inner, cancel := writectx.New(ctx)
+	defer cancel()
+	var err error
+	if u.first, err = d.findUnit(untraced(inner), g.DB, u); err != nil {
+		err = fmt.Errorf("stdsql: whether unit %s of %s was applied before its token became stale: %w", u.Key, u.resource, err)
+		return nil, guard.WithCause(ctx, outcomeError(d, err, 0))
+	}
+	if u.first == nil {
+		return nil, guard.WithCause(ctx, g.Hooks.Outcome(ctx, refusal, false))
+	}
+	return u.firstResult()
+}
+
+// The statements of MySQL and SQLite: see 00002_once.sql in package migrations.
+const (
+	mysqlInsertUnit  = "INSERT INTO fencepost_units (resource, `key`, fingerprint, result, kept_until) VALUES (?, ?, ?, '', UNIX_TIMESTAMP() + ?)"
+	sqliteInsertUnit = "INSERT INTO fencepost_units (resource, `key`, fingerprint, kept_until) VALUES (?, ?, ?, strftime('%s', 'now') + ?) ON CONFLICT DO NOTHING"
+	setUnitResult    = "UPDATE fencepost_units SET result = ? WHERE resource = ? AND `key` = ?"
+	findUnit         = "SELECT fingerprint, result FROM fencepost_units WHERE resource = ? AND `key` = ?"
+)
+
+// seconds returns the retention in seconds, rounded up.
+func (u *unit) seconds() int64 { return int64((u.keep + time.Second - 1) / time.Second) }
+
+func (baseDialect) setResult(ctx context.Context, tx Tx, u *unit, result []byte) error {
+	_, err := tx.ExecContext(ctx, setUnitResult, result, u.resource, u.Key)
+	return err
+}
+
+func (baseDialect) findUnit(ctx context.Context, from engine.Rower, u *unit) (*found, error) {
+	return scanUnit(from.QueryRowContext(ctx, findUnit, u.resource, u.Key), u)
+}
+
+// scanUnit returns nil if there is no row.
+func scanUnit(row *sql.Row, u *unit) (*found, error) {
+	var sum, result []byte
+	switch err := row.Scan(&sum, &result); {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, nil //nolint:nilnil // there is none
+	case err != nil:
+		return nil, err
+	case len(result) == 0:
+		result = nil
+	}
+	return &found{same: subtle.ConstantTimeCompare(sum, u.Sum()) == 1, result: result}, nil
+}
+
+var errUnitDeleted = errors.New("stdsql: the unit was deleted in between")
+
+// insertUnit waits for another transaction that has inserted the unit. If that has
+// committed, the INSERT fails, and MySQL undoes only the statement. The snapshot may be
+// older than that commit: the read has a lock, and returns the newest row.
+func (*mysql) insertUnit(ctx context.Context, tx Tx, u *unit) (*found, error) {
+	_, err := tx.ExecContext(ctx, mysqlInsertUnit, u.resource, u.Key, u.Sum(), u.seconds())
+	if engine.MySQLNumber(err) != numberDuplicate {
+		return nil, err
+	}
+	first, err := scanUnit(tx.QueryRowContext(ctx, findUnit+" LOCK IN SHARE MODE", u.resource, u.Key), u)
+	if first == nil && err == nil {
+		err = fmt.Errorf("%w: %w", guard.ErrRetryable, errUnitDeleted)
+	}
+	return first, err
+}
+
+// insertUnit runs under the write lock that the admission has taken.
+func (*sqlite) insertUnit(ctx context.Context, tx Tx, u *unit) (*found, error) {
+	result, err := tx.ExecContext(ctx, sqliteInsertUnit, u.resource, u.Key, u.Sum(), u.seconds())
+	if err != nil {
+		return nil, err
+	}
+	if rows, err := result.RowsAffected(); err != nil || rows == 1 {
+		return nil, err
+	}
+	return scanUnit(tx.QueryRowContext(ctx, findUnit, u.resource, u.Key), u)
+}
+
+func (d *postgres) insertUnit(ctx context.Context, tx Tx, u *unit) (*found, error) {
+	keep := fmt.Sprintf("%dms", u.keep.Milliseconds())
+	return scanReply(tx.QueryRowContext(ctx, d.statements.insertUnit, u.resource, u.Key, u.Sum(), keep))
+}
+
+func (d *postgres) setResult(ctx context.Context, tx Tx, u *unit, result []byte) error {
+	_, err := tx.ExecContext(ctx, d.statements.setResult, u.resource, u.Key, result)
+	return err
+}
+
+func (d *postgres) findUnit(ctx context.Context, from engine.Rower, u *unit) (*found, error) {
+	return scanReply(from.QueryRowContext(ctx, d.statements.findUnit, u.resource, u.Key, u.Sum()))
+}
+
+// scanReply returns nil if the reply is NULL.
+func scanReply(row *sql.Row) (*found, error) {
+	var reply sql.Null[[]byte]
+	if err := row.Scan(&reply); err != nil || !reply.Valid {
+		return nil, err
+	}
+	result, same := pgadmit.FirstResult(reply.V)
+	return &found{same, result}, nil
+}

@@ -1,0 +1,140 @@
+package stdsql_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/sqlguard/stdsql"
+	"github.com/fencepost/fencepost/token"
+)
+
+var payment = guard.Unit{Key: "payment/7", Fingerprint: "100 EUR"}
+
+// pay returns a unit's function, which adds 1 to the balance of account 42.
+func pay(t *testing.T, result string) func(*sql.Tx) ([]byte, error) {
+	return func(tx *sql.Tx) ([]byte, error) {
+		_, err := tx.ExecContext(t.Context(), "UPDATE accounts SET balance = balance + 1 WHERE id = 42")
+		return []byte(result), err
+	}
+}
+
+func mustNotRun(*sql.Tx) ([]byte, error) { panic("fn ran") }
+
+// holds returns a context with the token of account 42 with that number.
+func holds(t *testing.T, number int64) context.Context {
+	return token.NewContext(t.Context(), numbered(number))
+}
+
+func numbered(number int64) token.Token {
+	return token.Token{Resource: account, Number: number, Holder: fmt.Sprint("h", number)}
+}
+
+func (db *database) balance(t *testing.T) (n int) {
+	t.Helper()
+	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT balance FROM accounts WHERE id = 42").Scan(&n))
+	return n
+}
+
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, db *database) {
+		g := db.guard()
+		var refused []error
+		g.Hooks.Refused = func(_ context.Context, err error) { refused = append(refused, err) }
+		for i, result := range []string{"", "first", strings.Repeat("x", guard.MaxResult)} {
+			before := db.balance(t)
+			unit := guard.Unit{Key: fmt.Sprint("result/", i)}
+			for range 3 {
+				got, err := g.Once(holds(t, 33), account, unit, pay(t, result))
+				require.NoError(t, err)
+				require.Equal(t, result, string(got))
+			}
+			require.Equal(t, before+1, db.balance(t))
+		}
+		_, err := g.Once(holds(t, 33), account, payment, pay(t, "first"))
+		require.NoError(t, err)
+		applied := db.balance(t)
+
+		for _, number := range []int64{34, 33} { // a successor, and then the stale holder
+			got, err := g.Once(holds(t, number), account, payment, pay(t, "second"))
+			require.NoError(t, err)
+			require.Equal(t, "first", string(got))
+			_, err = g.Once(holds(t, number), account, guard.Unit{Key: payment.Key, Fingerprint: "200 EUR"}, mustNotRun)
+			require.ErrorIs(t, err, guard.ErrKeyReused)
+			require.NotErrorIs(t, err, guard.ErrStale)
+			db.claim(t, numbered(34))
+		}
+		require.Equal(t, applied, db.balance(t))
+		require.Empty(t, refused)
+		_, err = g.Once(holds(t, 33), account, guard.Unit{Key: "payment/8"}, mustNotRun)
+		require.ErrorAs(t, err, new(*guard.StaleError))
+		require.Len(t, refused, 1)
+
+		_, err = g.Once(holds(t, 34), account, guard.Unit{Key: "two\nlines"}, mustNotRun)
+		require.ErrorIs(t, err, token.ErrInvalid)
+	})
+}
+
+func TestATryThatIsRolledBackLeavesNoUnit(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, db *database) {
+		g, own := db.guard(), errors.New("fn's own")
+		_, err := g.Once(holds(t, 33), account, payment, func(tx *sql.Tx) ([]byte, error) {
+			result, err := pay(t, "lost")(tx)
+			return result, errors.Join(err, own)
+		})
+		require.ErrorIs(t, err, own)
+		_, err = g.Once(holds(t, 33), account, payment, pay(t, strings.Repeat("x", guard.MaxResult+1)))
+		require.ErrorContains(t, err, "the limit is 65536, nothing applied")
+		got, err := g.Once(holds(t, 34), account, payment, pay(t, "second"))
+		require.NoError(t, err)
+		require.Equal(t, "second", string(got))
+		require.Equal(t, 101, db.balance(t))
+	})
+}
+
+// A repeat that comes while the unit is being applied waits for it, or is told to run
+// again.
+func TestOnceAtOnce(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, db *database) {
+		for _, tx := range []*sql.TxOptions{nil, {Isolation: sql.LevelSerializable}} {
+			if tx != nil && db.dialect == stdsql.SQLite {
+				continue // its driver refuses the option
+			}
+			g, before := db.guard(), db.balance(t)
+			g.Tx = tx
+			unit := guard.Unit{Key: fmt.Sprint("at once/", tx != nil)}
+			db.claim(t, numbered(33))
+			var group sync.WaitGroup
+			results := make(chan string, 6)
+			for i := range cap(results) {
+				group.Go(func() {
+					var got []byte
+					err := guard.ErrRetryable
+					for errors.Is(err, guard.ErrRetryable) {
+						got, err = g.Once(holds(t, 33), account, unit, pay(t, fmt.Sprint("by ", i)))
+					}
+					if err != nil {
+						got = []byte(err.Error())
+					}
+					results <- string(got)
+				})
+			}
+			group.Wait()
+			first := <-results
+			for range cap(results) - 1 {
+				require.Equal(t, first, <-results)
+			}
+			require.Equal(t, before+1, db.balance(t))
+		}
+	})
+}
