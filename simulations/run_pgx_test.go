@@ -39,7 +39,7 @@ func newTable(t *testing.T) *table {
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	name := pgx.Identifier{schema, "units"}.Sanitize()
+	name := pgx.Identifier{schema, "counter"}.Sanitize()
 	_, err = pool.Exec(t.Context(), "CREATE TABLE "+name+" (n int NOT NULL); INSERT INTO "+name+" VALUES (0)")
 	require.NoError(t, err)
 	return &table{
@@ -259,7 +259,7 @@ func TestAClaimBesideTheRowIsFound(t *testing.T) {
 func protected(t *testing.T, mode string) (u *table, fence *sqlguard.Guard) {
 	t.Helper()
 	u = newTable(t)
-	_, err := u.pool.Exec(t.Context(), "SELECT "+u.schema+".protect($1, quote_literal($2), $3)", u.schema+".units", resource, mode)
+	_, err := u.pool.Exec(t.Context(), "SELECT "+u.schema+".protect($1, quote_literal($2), $3)", u.schema+".counter", resource, mode)
 	require.NoError(t, err)
 	return u, &sqlguard.Guard{DB: u.pool, Schema: u.schema, IdleTimeout: idle}
 }
@@ -287,7 +287,7 @@ func runOnProtectedTables(t *testing.T, try scope) {
 		s.Mark = nil // which the own twin does not raise
 		s.Unguarded = func(ctx context.Context) error {
 			return pgx.BeginFunc(ctx, u.pool, func(tx pgx.Tx) error {
-				if _, err := tx.Exec(ctx, "SELECT "+u.schema+".bypass($1, 'the twin of a simulation')", u.schema+".units"); err != nil {
+				if _, err := tx.Exec(ctx, "SELECT "+u.schema+".bypass($1, 'the twin of a simulation')", u.schema+".counter"); err != nil {
 					return err
 				}
 				return u.add(ctx, tx, tx)
