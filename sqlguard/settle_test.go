@@ -337,6 +337,26 @@ func TestWithoutAnIncarnationACommitIsUnknown(t *testing.T) {
 	e.await("all are applied, also those that were not waited for", func() bool { return e.balance() == 107 })
 }
 
+// The transaction that begins an incarnation is asked for while its COMMIT is on its way,
+// and the incarnation is not visible yet.
+func TestTheFirstTransactionOfAnIncarnationIsSettled(t *testing.T) {
+	t.Parallel()
+	spare := testenv.SparePostgres(t)
+	e := envOn(t, spare.URL())
+	e.exec("DELETE FROM fencepost.incarnation")
+	tx, err := e.pool.Begin(t.Context())
+	require.NoError(t, err)
+	var name string
+	require.NoError(t, tx.QueryRow(t.Context(), "SELECT concat_ws(' ', pg_current_xact_id(), pg_backend_pid(), fencepost.session_incarnation())").Scan(&name))
+	fates := make(chan string, 1)
+	go func() { fates <- query[string](e, "SELECT coalesce(fencepost.transaction_fate($1), '')", name) }()
+	e.await("the question waits", func() bool {
+		return query[int](e, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") == 1
+	})
+	require.NoError(t, tx.Commit(t.Context()))
+	require.Equal(t, "committed", <-fates)
+}
+
 // A COMMIT that waits for a synchronous standby is in the log, and neither visible nor
 // replicated. Its session is not ended, since it would then return without the standby.
 func TestACommitThatWaitsForAStandbyIsInProgress(t *testing.T) {

@@ -79,7 +79,12 @@ DECLARE
   x pg_catalog.xid8 := split_part(name, ' ', 1)::pg_catalog.xid8;
   status pg_catalog.text;
 BEGIN
-  IF pg_is_in_recovery() OR concat("fencepost".lock_key(''), '/', "fencepost".incarnation()) <> split_part(name, ' ', 3) THEN
+  IF pg_is_in_recovery() THEN
+    RETURN NULL;
+  END IF;
+  -- A transaction that begins an incarnation has this lock until it ends. Until then its row is not visible.
+  PERFORM pg_advisory_xact_lock_shared("fencepost".lock_key(''));
+  IF concat("fencepost".lock_key(''), '/', "fencepost".incarnation()) <> split_part(name, ' ', 3) THEN
     RETURN NULL;
   END IF;
   status := pg_xact_status(x);
