@@ -10,9 +10,9 @@ import (
 )
 
 // Unit is a piece of work that a guard's Once applies once, however often it is repeated
-// and by whichever holder: the method Once of sqlguard.Guard and
-// stdsql.Guard. Each unit is recorded under its resource and its Key, in the
-// transaction that applies it, together with its result.
+// and by whichever holder: the method Once of sqlguard.Guard, stdsql.Guard and
+// redisguard.Guard. Each unit is recorded under its resource and its Key, in the
+// transaction or script that applies it, together with its result.
 type Unit struct {
 	// Key identifies the unit among all units of its resource, for example "payment/7".
 	// Each repeat must give the same Key, so it must come from what causes the work, and

@@ -79,14 +79,26 @@ func (g *Guard) command(ctx context.Context, resource string, put func(redis.Pip
 // Eval returns an error, and sends nothing, if the script begins with a shebang
 // ("#!lua"), or if keys contains the mark's own key.
 func (g *Guard) Eval(ctx context.Context, resource, script string, keys []string, args ...any) (any, error) {
-	if strings.HasPrefix(script, "#!") {
-		return nil, failed("eval", resource, errors.New("a script with a shebang cannot be guarded"))
+	if err := checkScript(script); err != nil {
+		return nil, failed("eval", resource, err)
 	}
 	w, err := g.write(ctx, resource)
 	if err != nil {
 		return nil, err
 	}
 	w.verb, w.script, w.keys, w.partial = "eval", guarded(script), keys, true
-	w.args = g.Client.Pipeline().Eval(ctx, "", nil, args...).Args()[3:] // go-redis flattens args here
+	w.args = g.flat(ctx, args)
 	return w.do(ctx)
+}
+
+// flat returns args as a command of go-redis has them.
+func (g *Guard) flat(ctx context.Context, args []any) []any {
+	return g.Client.Pipeline().Eval(ctx, "", nil, args...).Args()[3:]
+}
+
+func checkScript(script string) error {
+	if strings.HasPrefix(script, "#!") {
+		return errors.New("a script with a shebang cannot be guarded")
+	}
+	return nil
 }

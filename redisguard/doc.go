@@ -7,6 +7,7 @@
 //
 //	Set, HSet   admit and write one command
 //	Eval        admit and run a script of your own
+//	Once        as Eval, and record the unit of work: a repeat returns the first result
 //	Admit       admit only: a claim, for lock.Locker
 //	Mint        issue a number, for locks that have none
 //
@@ -35,7 +36,8 @@
 //     mark while the row remains, and admitting here and writing there is
 //     check-then-act. Use sqlguard.
 //   - under a policy that evicts keys without an expiry (maxmemory-policy allkeys-*),
-//     which can evict the mark and keep the resource. Use noeviction or volatile-*.
+//     which can evict the mark and keep the resource. Use noeviction or volatile-*. Once
+//     needs noeviction: its records have an expiry.
 //
 // Replication is asynchronous. A master in a network partition still admits and writes,
 // and loses both when it rejoins as a replica. WAIT narrows that window.
@@ -49,6 +51,8 @@
 // # Keys
 //
 //	fencepost:mark:{<resource>}   "<number> <holder>", a string without expiry
+//	fencepost:once:<unit>:<mark>  a unit of Once, with an expiry; <unit> is a hash of its
+//	                              Key, <mark> the mark's key
 //
 // The number is in decimal, without leading zeros, and has at most 15 digits. The mark is
 // never lowered and must not be deleted. If the key holds anything else, every write and
@@ -83,6 +87,7 @@ package redisguard
 //	              refused: a Ring, an AutoPipeliner; when two Guards have the same marks
 //	command.go    Set, HSet, and Eval of the caller's own script; a script with a shebang is
 //	              refused; a script that fails half-way: ErrUnknown
+//	once.go       Once: a unit of work, its key, its retention; a script that fails is recorded
 //	write.go      one write: a second attempt by the client is refused ("not sent again"), and
 //	              one after the caller has returned; which outcomes are unknown
 //	admit.go      the claim (Admit), and a number for a lock that has none (Mint): scripts that
@@ -95,6 +100,9 @@ package redisguard
 //	admit.lua     after mark.lua: compares the token with the mark, refuses or raises;
 //	              report-only mode; what a replica or a full memory returns
 //	write.lua     after admit.lua: runs the write; an error anywhere in its result
+//	unit.lua      before admit.lua, for Once: the first result of a unit, or another fingerprint
+//	reserve.lua   after admit.lua, for Once: records the unit before the write
+//	record.lua    after write.lua, for Once: records the result; one that is too long or too deep
 //	command.lua   the write of Set and HSet: one command
 //	admitted.lua  after admit.lua: a claim has nothing to write
 //	mint.lua      after mark.lua: a number above the mark, and at least the clock; no number is

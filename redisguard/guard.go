@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -13,8 +14,9 @@ import (
 )
 
 // A Guard admits tokens in the scripts that write. Client is required. A Guard is cheap
-// and safe for concurrent use; its fields must not change after first use. Set, HSet and
-// Eval take the resource as an argument and the token from the context. If the context
+// and safe for concurrent use; its fields must not change after first use. Set, HSet,
+// Eval and Once take the resource as an argument and the token from the context. If the
+// context
 // has no token for it, they return the error of [token.FromContext], and send nothing.
 type Guard struct {
 	// Client connects to the server of the resource: see the package documentation for
@@ -25,6 +27,9 @@ type Guard struct {
 	// not begin like the application's own. In a Cluster, the mark's key must hash to the
 	// slot of the keys that are written. Nil means [MarkKey].
 	MarkKey func(resource string) string
+	// Retention is how long [Guard.Once] records a unit. Exactly-once ends with it. Zero
+	// means [guard.DefaultRetention]. If it is negative, Once returns an error.
+	Retention time.Duration
 	// DangerouslyReportOnly compares every token, but refuses none: a refusal is reported
 	// to Hooks, and the write is made without a guard. No mark is lowered. Other errors
 	// are returned. The zero value refuses.

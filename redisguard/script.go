@@ -26,6 +26,12 @@ var (
 	writeSource string
 	//go:embed command.lua
 	commandSource string
+	//go:embed unit.lua
+	unitSource string
+	//go:embed reserve.lua
+	reserveSource string
+	//go:embed record.lua
+	recordSource string
 
 	admitScript   = redis.NewScript(markSource + admitSource + admittedSource)
 	mintScript    = redis.NewScript(markSource + mintSource)
@@ -36,14 +42,25 @@ var (
 type script struct{ text, hash string }
 
 // guarded returns a script that runs source if the token is admitted.
+func guarded(source string) script {
+	return assemble(source, markSource, admitSource, writeSource, "return reply")
+}
+
+// once returns a script that runs source if its unit was not recorded before and the
+// token is admitted, and records the unit.
+func once(source string) script {
+	return assemble(source, markSource, unitSource, admitSource, reserveSource, writeSource, recordSource)
+}
+
+// assemble returns the script of source and the parts that call it.
 //
 // source becomes the body of a function, so that it may return from anywhere. The
 // function comes first, so that our local variables are not visible to it. It begins on
 // line 1, so that line numbers in errors are its own. A source that is not a whole script
 // (an extra `end`, an unterminated string or comment) makes the script fail to compile,
 // and nothing runs.
-func guarded(source string) script {
-	text := "local write = function(...) " + source + "\nend\n" + markSource + admitSource + writeSource
+func assemble(source string, parts ...string) script {
+	text := "local write = function(...) " + source + "\nend\n" + strings.Join(parts, "\n")
 	return script{text: text, hash: redis.NewScript(text).Hash()}
 }
 
@@ -73,8 +90,11 @@ func stale(tok token.Token, value any) error {
 
 // unexpected returns the error for a result that is neither an outcome nor a refusal.
 func unexpected(key string, value any) error {
-	if parse(value).word == "corrupt" {
+	switch parse(value).word {
+	case "corrupt":
 		return fmt.Errorf("key %q holds no mark", key)
+	case "corrupt unit":
+		return fmt.Errorf("key %q holds no unit", key)
 	}
 	return fmt.Errorf("server answered %v", value)
 }

@@ -39,9 +39,13 @@ func (w *write) drops(ctx context.Context) error {
 // ends reports the last step of a write with this result. It returns the result, or an
 // error if a simulation drops the reply to a write that was applied.
 func (w *write) ends(ctx context.Context, value any, err error) (any, error) {
-	if err == nil && failpoint.DropsReply(ctx, w) {
+	if err == nil && !w.first && failpoint.DropsReply(ctx, w) {
 		value, err = nil, unknown(w.verb, w.resource, failpoint.ErrLost)
 	}
-	failpoint.At(ctx, failpoint.LastStep(err, guard.ErrUnknown), w)
+	step := failpoint.LastStep(err, guard.ErrUnknown)
+	if w.first { // this call has written nothing
+		step = failpoint.Undone
+	}
+	failpoint.At(ctx, step, w)
 	return value, err
 }

@@ -27,7 +27,9 @@ type write struct {
 	script  script
 	keys    []string
 	args    []any
-	partial bool // a script that fails may have written a part
+	partial bool   // a script that fails may have written a part
+	record  string // of Once: the key of the unit's record
+	first   bool   // of Once: the unit had been recorded before
 
 	gate gate
 }
@@ -50,6 +52,12 @@ func (g *Guard) write(ctx context.Context, resource string) (*write, error) {
 func (w *write) do(ctx context.Context) (any, error) {
 	if slices.Contains(w.keys, w.mark) {
 		return nil, failed(w.verb, w.resource, errors.New("the key is the mark's own key"))
+	}
+	if w.record != "" {
+		if slices.Contains(w.keys, w.record) {
+			return nil, failed(w.verb, w.resource, errors.New("the key is the unit's own key"))
+		}
+		w.keys = append([]string{w.record}, w.keys...)
 	}
 	if err := writectx.CheckSend(ctx); err != nil {
 		return nil, failed(w.verb, w.resource, notSent(err))
@@ -128,6 +136,13 @@ func (w *write) read(ctx context.Context, value any) (any, error) {
 		return nil, w.Hooks.Outcome(ctx, stale(w.tok, r.values[0]), false)
 	case "corrupt":
 		return nil, failed(w.verb, w.resource, unexpected(w.mark, value))
+	case "corrupt unit":
+		return nil, failed(w.verb, w.resource, unexpected(w.record, value))
+	case "reused":
+		return nil, failed(w.verb, w.resource, guard.ErrKeyReused)
+	case "first":
+		w.first = true
+		r.word, _ = r.values[0].(string)
 	case "applied", "failed":
 		if r.values[0] != nil {
 			_ = w.Hooks.Outcome(ctx, stale(w.tok, r.values[0]), true) // the write was made anyway

@@ -1,5 +1,5 @@
 -- Appended to admit.lua. Calls the write, a function at the top of the script, to which these variables are invisible.
--- Returns {'applied', refused or nil, its result} or {'failed', refused or nil, message}.
+-- Sets reply to {'applied', refused or nil, its result} or {'failed', refused or nil, message}.
 
 -- An error anywhere in the result is an error. Some versions of go-redis treat a result that contains one as a failed
 -- command, and retry the write.
@@ -21,12 +21,9 @@ if applied and type(answer) == 'table' then
     applied, answer = false, found
   end
 end
-if applied then
-  return {'applied', refused, answer}
+local reply = {'applied', refused, answer}
+if not applied and type(answer) == 'table' and answer.err then
+  reply = {'failed', refused, answer.err}
+elseif not applied then
+  reply = {'failed', refused, 'ERR ' .. tostring(answer)}
 end
-if type(answer) == 'table' and answer.err then
-  answer = answer.err
-else
-  answer = 'ERR ' .. tostring(answer)
-end
-return {'failed', refused, answer}
