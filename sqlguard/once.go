@@ -32,8 +32,8 @@ import (
 //   - an error that is no refusal if the token was refused, and the server could not be
 //     asked whether the unit was applied before. Nothing was applied; repeat Once.
 //
-// A unit is recorded for [Guard.Retention] at least. After that an operator may prune it
-// (SELECT fencepost.prune_units(), until it returns 0), and a repeat is applied again.
+// A unit is recorded for [Guard.Retention] at least. After that `fencepost marks prune` or
+// the function prune_units deletes it, and a repeat is applied again.
 // What fn does outside of the transaction is not covered: an e-mail is sent again if fn
 // runs again.
 //

@@ -28,7 +28,7 @@ func testMarksPrune(t *testing.T, newMarked func(t *testing.T) *marked) {
 	require.NotEmpty(t, object["floor_time"])
 	delete(object, "floor")
 	delete(object, "floor_time")
-	require.Equal(t, map[string]any{"dry_run": true, "marks": 2.0, "old": 1.0, "pruned": 0.0, "free": 0.0}, object)
+	require.Equal(t, map[string]any{"dry_run": true, "marks": 2.0, "old": 1.0, "pruned": 0.0, "free": 0.0, "units": 0.0}, object)
 
 	before := m.ago(30 * day)
 	done := m.run("prune", "--older-than", "720h")
@@ -58,6 +58,33 @@ func TestMarksPruneForgetsFreeLeases(t *testing.T) {
 	require.Zero(t, done.status, done.err)
 	require.Equal(t, fmt.Sprintf("1 of 1 marks are deleted, and the floor is %d (%s).\n2500 records of free leases are deleted.\n",
 		m.floor(), date(m.floor())), done.out)
+}
+
+func TestMarksPruneDeletesUnitsWhoseTimeHasPassed(t *testing.T) {
+	onEach(t, testMarksPruneDeletesUnitsWhoseTimeHasPassed)
+}
+
+func testMarksPruneDeletesUnitsWhoseTimeHasPassed(t *testing.T, newMarked func(t *testing.T) *marked) {
+	m := newMarked(t)
+	if m.pool != nil {
+		m.exec("INSERT INTO fence.units SELECT 'account/42', 'old/' || i, sha256(''), '', now() - interval '1 s' FROM generate_series(1, 2500) i")
+		m.exec("INSERT INTO fence.units VALUES ('account/42', 'young', sha256(''), '', now() + interval '1 h')")
+	} else {
+		m.exec("INSERT INTO fence.units SELECT 'account/42', CONCAT('old/', seq), REPEAT('x', 32), '', UNIX_TIMESTAMP() - 1 FROM seq_1_to_1100")
+		m.exec("INSERT INTO fence.units VALUES ('account/42', 'young', REPEAT('x', 32), '', UNIX_TIMESTAMP() + 3600)")
+	}
+	left := func() (keys int) {
+		require.NoError(t, m.QueryRowContext(t.Context(), m.sql("SELECT count(*) FROM fence.units")).Scan(&keys))
+		return keys
+	}
+	all := left()
+	require.Zero(t, m.run("prune", "--older-than", "720h", "--dry-run").status)
+	require.Equal(t, all, left())
+	done := m.run("prune", "--older-than", "720h")
+	require.Zero(t, done.status, done.err)
+	require.Contains(t, done.out, fmt.Sprintf("\n%d units of Once whose time has passed are deleted.\n", all-1))
+	require.Equal(t, 1, left())
+	require.Contains(t, m.run("prune", "--older-than", "720h", "--json").out, `"units":0`)
 }
 
 func TestMarksPruneTakesMoreThanABatch(t *testing.T) { onEach(t, testMarksPruneTakesMoreThanABatch) }

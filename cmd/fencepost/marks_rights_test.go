@@ -45,7 +45,7 @@ func TestMarksNeedsTheRightsThatItNames(t *testing.T) {
 		require.Equal(t, 2, done.status, args)
 		require.Contains(t, done.err, "permission denied for table")
 		named := []string{"fence.floor TO " + role + "; GRANT SELECT ON fence.marks TO " + role,
-			"GRANT EXECUTE ON FUNCTION fence.prune(bigint, integer) TO " + role, "GRANT EXECUTE ON FUNCTION fence.reset(text, bigint) TO " + role}
+			"GRANT EXECUTE ON FUNCTION fence.prune(bigint, integer) TO " + role + "; GRANT EXECUTE ON FUNCTION fence.prune_units(integer) TO " + role, "GRANT EXECUTE ON FUNCTION fence.reset(text, bigint) TO " + role}
 		for j, grant := range named {
 			require.Equal(t, j == 0 || j == i-1, strings.Contains(done.err, m.bare(grant)), "%s: %s", args, done.err)
 		}

@@ -4,9 +4,7 @@
 
 -- A row is inserted by the transaction that applies the unit, so it exists if and only if the unit was applied. fingerprint
 -- is a SHA-256. A unit that is repeated after its row was deleted is applied again. kept_until is in seconds since 1970, so
--- that no session's time zone changes it. To prune:
---
---   DELETE FROM fencepost_units WHERE kept_until < UNIX_TIMESTAMP() LIMIT 1000;
+-- that no session's time zone changes it. fencepost marks prune deletes expired rows.
 CREATE TABLE IF NOT EXISTS fencepost_units (
   resource VARBINARY(255) NOT NULL,
   `key` VARBINARY(255) NOT NULL,

@@ -38,11 +38,11 @@ import (
 //   - an error that is no refusal if the token was refused, and the database could not be
 //     asked whether the unit was applied before. Nothing was applied; repeat Once.
 //
-// A unit is recorded for [Guard.Retention] at least. After that an operator may prune it
-// (PostgreSQL: SELECT fencepost.prune_units(), until it returns 0; MySQL and SQLite:
-// 00002_once.sql in package migrations), and a repeat is applied again. What fn does outside of the transaction is not covered: an
-// e-mail is sent again if fn runs again. On MySQL the account needs SELECT, INSERT and
-// UPDATE on fencepost_units.
+// A unit is recorded for [Guard.Retention] at least. After that `fencepost marks prune`
+// deletes it (SQLite: the DELETE in 00002_once.sql of package migrations), and a repeat is
+// applied again. What fn does outside of the transaction is not covered: an e-mail is sent
+// again if fn runs again. On MySQL the account needs SELECT, INSERT and UPDATE on
+// fencepost_units.
 func (g *Guard) Once(ctx context.Context, resource string, named guard.Unit, fn func(tx *sql.Tx) ([]byte, error)) ([]byte, error) {
 	u := &unit{Unit: named, resource: resource}
 	var err error

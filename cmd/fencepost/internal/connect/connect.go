@@ -100,7 +100,7 @@ func Redis(url, flag string) (*redis.Client, func(ctx context.Context) error, er
 }
 
 // GrantSQL selects the GRANTs that a role lacks. Its arguments are the schema, the tables to
-// read, and the function to call with its types, or "".
+// read, and the functions to call with their types.
 //
 //go:embed grant.sql
 var GrantSQL string

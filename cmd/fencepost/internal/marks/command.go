@@ -8,7 +8,7 @@
 //	show.go      the mark of a resource, the floor, the sessions that write or wait; exit status
 //	             1 without a mark; "the floor has no row"; a mark above the clock
 //	prune.go     the cutoff; less than 24h needs --dangerously-young; --dry-run; how many marks
-//	             are deleted, and how many are kept because their resources were busy
+//	             are deleted, and how many are kept because their resources were busy; units
 //	reset.go     which new numbers are refused: below the floor, more than a day ahead; a mark
 //	             that issuers reach needs --number; the name that the user types, or --confirm
 //	number.go    a number as a time, a date and an age; flags that are whole numbers above 0
@@ -37,7 +37,7 @@ type Cmd struct {
 
 	List  listCmd  `cmd:"" help:"List marks."`
 	Show  showCmd  `cmd:"" help:"Show a resource's mark, the floor, and on PostgreSQL the sessions that write under the mark or wait."`
-	Prune pruneCmd `cmd:"" help:"Delete old marks, and raise the floor to their cutoff."`
+	Prune pruneCmd `cmd:"" help:"Delete old marks, raise the floor to their cutoff, and delete expired units of Once."`
 	Reset resetCmd `cmd:"" help:"Lower a mark that a forged token has raised: the last resort."`
 }
 
@@ -47,8 +47,8 @@ func (Cmd) Help() string {
 		`the floor are stale.
 
 On PostgreSQL the role needs USAGE on the schema, SELECT on its tables marks and floor, and for prune and reset EXECUTE on the function of ` +
-		`that name. With pg_read_all_stats, show has the sessions of other roles too. On MySQL the account needs SELECT on fencepost_marks and ` +
-		`fencepost_floor; prune also DELETE on the first and UPDATE on the second, and reset UPDATE on the first.
+		`that name; prune also on prune_units. With pg_read_all_stats, show has the sessions of other roles too. On MySQL the account needs SELECT on fencepost_marks and ` +
+		`fencepost_floor; prune also DELETE on the first, UPDATE on the second, and SELECT and DELETE on fencepost_units; reset UPDATE on the first.
 
 Examples:
   fencepost marks list --postgres postgres://operator@db/shop --highest

@@ -40,6 +40,9 @@ type dialect interface {
 	// those of busy resources, in short transactions. It returns the number of deleted
 	// rows, also with an error.
 	prune(ctx context.Context, db *database, cutoff number) (rows int, err error)
+	// pruneUnits deletes the units whose time has passed, in short transactions. It returns
+	// how many, also with an error.
+	pruneUnits(ctx context.Context, db *database) (units int, err error)
 	// reset lowers the mark of c's resource and returns its new number. It waits for the
 	// transactions that are admitted for the resource, for c.Wait.
 	reset(ctx context.Context, db *database, c *resetCmd) (number, error)

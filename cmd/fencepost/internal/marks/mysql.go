@@ -164,6 +164,29 @@ func (d mysql) deleteEach(ctx context.Context, db *database, resources []string,
 	return deleted, nil
 }
 
+// pruneUnits deletes units one by one: a DELETE with a LIMIT locks all rows that it scans,
+// and the gaps into which new units are inserted.
+func (d mysql) pruneUnits(ctx context.Context, db *database) (units int, err error) {
+	for {
+		found, err := db.rows(ctx, "prune_units_old.sql", int64(batchSize))
+		batch, err := collect(found, err, func(row *sql.Rows) (u [2]string, err error) { return u, row.Scan(&u[0], &u[1]) })
+		if err != nil || len(batch) == 0 {
+			return units, err
+		}
+		if err := d.inTx(ctx, db, func() error {
+			for _, u := range batch {
+				if err := db.exec(ctx, "prune_unit.sql", u[0], u[1]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}); err != nil {
+			return units, err
+		}
+		units += len(batch)
+	}
+}
+
 // listed is statement for a file with a list of resources.
 func (d mysql) listed(name string, resources []string, cutoff number) string {
 	literals := make([]string, len(resources))
@@ -247,7 +270,17 @@ func (mysql) explain(ctx context.Context, db *database, a access, err error) err
 	if engine.MySQLNumber(err) == numberNoTable {
 		return fmt.Errorf("marks: the database lacks what the migrations make: run fencepost migrate up --mysql: %w", err)
 	}
-	rights := [...][2]string{reads: {"SELECT", "SELECT"}, prunes: {"SELECT, DELETE", "SELECT, UPDATE"}, resets: {"SELECT, UPDATE", "SELECT"}}[a]
-	return connect.MissingMySQLGrant(ctx, err, db,
-		engine.TableRights{Table: "fencepost_marks", Rights: rights[0]}, engine.TableRights{Table: "fencepost_floor", Rights: rights[1]})
+	onMarks, onFloor := "SELECT", "SELECT"
+	switch a {
+	case prunes:
+		onMarks, onFloor = "SELECT, DELETE", "SELECT, UPDATE"
+	case resets:
+		onMarks = "SELECT, UPDATE"
+	case reads:
+	}
+	rights := []engine.TableRights{{Table: "fencepost_marks", Rights: onMarks}, {Table: "fencepost_floor", Rights: onFloor}}
+	if a == prunes {
+		rights = append(rights, engine.TableRights{Table: "fencepost_units", Rights: "SELECT, DELETE"})
+	}
+	return connect.MissingMySQLGrant(ctx, err, db, rights...)
 }

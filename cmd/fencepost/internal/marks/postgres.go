@@ -51,6 +51,15 @@ func (*postgres) prune(ctx context.Context, db *database, cutoff number) (rows i
 	return rows, nil
 }
 
+func (*postgres) pruneUnits(ctx context.Context, db *database) (units int, err error) {
+	for batch := 1; batch > 0; units += batch {
+		if err := db.row(ctx, "prune_units.sql", nil, &batch); err != nil {
+			return units, err
+		}
+	}
+	return units, nil
+}
+
 func (*postgres) reset(ctx context.Context, db *database, c *resetCmd) (fresh number, err error) {
 	if _, err := db.ExecContext(ctx, "SELECT set_config('lock_timeout', $1, false)", fmt.Sprint(c.Wait.Milliseconds())); err != nil {
 		return 0, err
@@ -78,7 +87,7 @@ func (p *postgres) afterReset(c *resetCmd, fresh number) string {
 }
 
 func (p *postgres) explain(ctx context.Context, db *database, a access, err error) error {
-	calls := [...]string{reads: "", prunes: "prune(bigint, integer)", resets: "reset(text, bigint)"}[a]
+	calls := [...][]string{reads: {}, prunes: {"prune(bigint, integer)", "prune_units(integer)"}, resets: {"reset(text, bigint)"}}[a]
 	err = connect.MissingGrant(err, func(missing *string) error {
 		return db.QueryRowContext(ctx, connect.GrantSQL, p.schema, []string{"marks", "floor"}, calls).Scan(missing)
 	})

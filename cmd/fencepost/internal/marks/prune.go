@@ -25,6 +25,8 @@ Marks of resources that a transaction writes to at that moment are kept. On Post
 		`schema, and of advisory locks that a session holds, and records of free leases are deleted. The database cannot see leases ` +
 		`of other issuers, as in Redis; on MySQL it can see none.
 
+Then it deletes the units of Once whose Retention has passed, in short transactions. A unit that is repeated after that is applied again.
+
 Numbers must be times, as those of every issuer of Fencepost are: plain counters are below every cutoff.
 
 Examples:
@@ -69,6 +71,7 @@ type pruneResult struct {
 	Old    int       `json:"old"`          // the marks below the cutoff
 	Pruned int       `json:"pruned"`       // the old marks that are deleted
 	Free   int       `json:"free"`         // the records of free leases that are deleted
+	Units  int       `json:"units"`        // the units whose time had passed that are deleted
 	Floor  number    `json:"floor,string"` // after the prune, also in a dry run
 	Time   time.Time `json:"floor_time"`
 	cutoff number
@@ -90,13 +93,16 @@ func (p *pruneResult) text() string {
 	if p.Free > 0 {
 		text += fmt.Sprintf("%d records of free leases are deleted.\n", p.Free)
 	}
+	if p.Units > 0 {
+		text += fmt.Sprintf("%d units of Once whose time has passed are deleted.\n", p.Units)
+	}
 	if left := p.Old - p.Pruned; left > 0 {
 		text += fmt.Sprintf("%d old marks are kept: their resources were busy, or their leases are valid.\n", left)
 	}
 	return text
 }
 
-// pruneTo prunes, and counts as deleted the old marks that do not exist or are not old
+// pruneTo prunes marks and then units, and counts as deleted the old marks that do not exist or are not old
 // after that.
 func (db *database) pruneTo(ctx context.Context, p *pruneResult) error {
 	rows, err := db.prune(ctx, db, p.cutoff)
@@ -109,5 +115,8 @@ func (db *database) pruneTo(ctx context.Context, p *pruneResult) error {
 	}
 	p.Pruned = p.Old - old
 	p.Free = max(0, rows-p.Pruned)
+	if p.Units, err = db.pruneUnits(ctx, db); err != nil {
+		return fmt.Errorf("marks: %d marks and %d units are deleted: %w", p.Pruned, p.Units, err)
+	}
 	return nil
 }

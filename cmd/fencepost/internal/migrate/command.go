@@ -78,7 +78,7 @@ func (db *database) missingGrant(ctx context.Context, err error) error {
 		return connect.MissingMySQLGrant(ctx, err, db, engine.TableRights{Table: table, Rights: "SELECT"})
 	}
 	return connect.MissingGrant(err, func(missing *string) error {
-		return db.QueryRowContext(ctx, connect.GrantSQL, db.Schema, []string{table}, "").Scan(missing)
+		return db.QueryRowContext(ctx, connect.GrantSQL, db.Schema, []string{table}, []string{}).Scan(missing)
 	})
 }
 

@@ -1,0 +1,2 @@
+-- Deletes a batch of units whose time has passed.
+SELECT "fencepost".prune_units()
