@@ -1,7 +1,7 @@
 // Command bench measures the cost of Fencepost relative to a program without it and to
 // other libraries:
 //
-//	go run -C lab/bench .                    every group, about twelve minutes
+//	go run -C lab/bench .                    every group, about fourteen minutes
 //	go run -C lab/bench . -quick             every group, about a minute
 //	go run -C lab/bench . -only write,http   two groups
 //
@@ -49,6 +49,8 @@
 //	             by one renewer or by a goroutine each
 //	write.go     group write, with its targets: guarded writes and transactions in PostgreSQL, a
 //	             protected table, refused writes, Mint, the same by hand; accounts and tokens
+//	once.go      group once, with its targets: a unit of work, beside a guarded write that inserts
+//	             it by hand, in PostgreSQL and Redis
 //	http.go      group http, with its targets: the middleware over connections and in memory,
 //	             signed and refused
 //	scale.go     group scale: a million marks, writes beside a prune, a history that is judged,
@@ -101,7 +103,7 @@ type group struct {
 func groups() []group {
 	return []group{
 		{"redis", redisMeasurements()}, {"handover", handoverMeasurements()}, {"renew", []measurement{figure(keptAlive)}},
-		{"pglock", pglockMeasurements()}, {"write", writeMeasurements()}, {"http", httpMeasurements()},
+		{"pglock", pglockMeasurements()}, {"write", writeMeasurements()}, {"once", onceMeasurements()}, {"http", httpMeasurements()},
 		{"scale", scaleMeasurements()},
 	}
 }

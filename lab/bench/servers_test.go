@@ -93,6 +93,7 @@ func checkCounts(t *testing.T, rows []row) {
 			"Redis lock, Acquire, Release": 2, "Redis lock, Locker.Hold": 2, "refused, Acquire": 1, "Redis write, redisguard Set": 1,
 			"PostgreSQL lock, pgtoken Acquire, Release": 2, "PostgreSQL lock, the same, claimed": 2,
 			"PostgreSQL write, Table.Update": 1, "PostgreSQL write, On.Exec": 1, "PostgreSQL transaction, Update": 3,
+			"PostgreSQL unit, Once": 3, "PostgreSQL unit, Once with a result": 4, "Redis unit, Once": 1,
 			"HTTP request, httpguard": 1,
 		}[r.name]; ok {
 			require.InDelta(t, want, r.cells[packets][0].median, 0.05, r.name)

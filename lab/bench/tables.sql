@@ -14,4 +14,9 @@ SELECT fencepost.protect('protected', $$'account/' || id$$);
 -- The marks of a program that checks its tokens by hand.
 CREATE TABLE fences (resource text PRIMARY KEY, number bigint NOT NULL);
 
+-- The units of a program that records them by hand.
+CREATE TABLE units (
+  resource text, key text, fingerprint bytea NOT NULL, result bytea, kept_until timestamptz NOT NULL,
+  PRIMARY KEY (resource, key));
+
 ANALYZE accounts, fenced, protected;

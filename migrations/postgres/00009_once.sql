@@ -40,11 +40,11 @@ $fencepost$;
 -- function waits. Under a fixed snapshot that does not show the row, the INSERT raises SQLSTATE 40001.
 -- +goose StatementBegin
 CREATE FUNCTION "fencepost".insert_unit(r text, k text, f bytea, keep interval) RETURNS bytea LANGUAGE plpgsql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fencepost$
+SECURITY DEFINER AS $fencepost$
 DECLARE
   first pg_catalog.bytea;
 BEGIN
-  INSERT INTO "fencepost".units (resource, key, fingerprint, kept_until) VALUES (r, k, f, clock_timestamp() + keep)
+  INSERT INTO "fencepost".units (resource, key, fingerprint, kept_until) VALUES (r, k, f, pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) keep)
   ON CONFLICT (resource, key) DO NOTHING;
   IF FOUND THEN
     RETURN NULL;
@@ -58,11 +58,15 @@ END
 $fencepost$;
 -- +goose StatementEnd
 
--- Sets the result of a unit that has none. The unit's transaction calls it before its COMMIT.
+-- Sets the result of a unit that has none. The unit's transaction calls it before its COMMIT. Both are in each unit's way, so
+-- all operators have their schema, and no SET of the search path is needed.
 -- +goose StatementBegin
-CREATE FUNCTION "fencepost".set_result(r text, k text, value bytea) RETURNS void LANGUAGE sql
-SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fencepost$
-  UPDATE "fencepost".units u SET result = value WHERE u.resource = r AND u.key = k AND u.result IS NULL
+CREATE FUNCTION "fencepost".set_result(r text, k text, value bytea) RETURNS void LANGUAGE plpgsql
+SECURITY DEFINER AS $fencepost$
+BEGIN
+  UPDATE "fencepost".units u SET result = value
+   WHERE u.resource OPERATOR(pg_catalog.=) r AND u.key OPERATOR(pg_catalog.=) k AND u.result IS NULL;
+END
 $fencepost$;
 -- +goose StatementEnd
 
