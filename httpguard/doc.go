@@ -26,6 +26,10 @@
 //	older requests are still in their handlers after WaitTimeout    503, with Retry-After
 //	Middleware cannot determine the request's resource              500
 //
+// [Idempotency] reads the field Idempotency-Key beside the token, and makes a [guard.Unit]
+// of the request. A handler that applies the unit with Once has its effect once, however
+// often the request is repeated, and a repeat gets the stored [Answer].
+//
 // [Error] gives the same responses to the errors of a handler's own writes. Transport
 // turns the refusal of another service into a [*guard.StaleError]. docs/http.md is the
 // contract for other languages.
@@ -89,10 +93,14 @@ package httpguard
 //	               "older requests are still in their handlers"
 //	request.go     server: how a cancelled request ends: its context, the read and write
 //	               deadlines, Connection: close; reads of a body that a proxy forwards
+//	idempotency.go server: a request's unit from its Idempotency-Key; what belongs to the key, and
+//	               what to the fingerprint; 400, 409 and 413
+//	answer.go      server: the response that Once stores; which header fields it has
 //	problem.go     server: the status and the problem type of each error; what a cancelled
 //	               handler's error means; what a response leaves out, and what is logged instead
 //	transport.go   client: which hosts get tokens; which are signed; a 412 as a StaleError; no
 //	               response, or a second attempt: ErrUnknown; not sent after a lost lease
+//	key.go         both: how the field Idempotency-Key is parsed and written; keys without quotes
 //	header.go      both: how the field Fencing-Token is parsed and written; which fields are
 //	               malformed; the limits of bytes and members; the parser of the usual form
 //	simulated.go   the switch for simulations: the steps that are reported, the unguarded twin,

@@ -19,8 +19,8 @@ const (
 	// ProblemMissing (428): the request has no token of its resource. Acquire the
 	// resource's lock and send its token.
 	ProblemMissing = problems + "ProblemMissing"
-	// ProblemMalformed (400): the Fencing-Token field, or the name of the resource, is
-	// malformed. The detail names the rule that it breaks.
+	// ProblemMalformed (400): the field Fencing-Token or Idempotency-Key, or the name of
+	// the resource, is malformed. The detail names the rule that it breaks.
 	ProblemMalformed = problems + "ProblemMalformed"
 	// ProblemStale (412): a newer holder has acquired the resource. Nothing was applied:
 	// stop, acquire again, and read again. A collision gives the same type, because a
@@ -42,6 +42,17 @@ const (
 	// ProblemUnknownResource (500): the service could not determine the resource of the
 	// request. Nothing was applied. See [Middleware.Resources].
 	ProblemUnknownResource = problems + "ProblemUnknownResource"
+	// ProblemKeyMissing (400): the request has no Idempotency-Key. Nothing was applied.
+	// Send the request with a key, and repeat it with the same one.
+	ProblemKeyMissing = problems + "ProblemKeyMissing"
+	// ProblemInProgress (409, with Retry-After): the first request with this key is still
+	// running, and its outcome is not known yet. This request applied nothing. Send it
+	// again, with the same key.
+	ProblemInProgress = problems + "ProblemInProgress"
+	// ProblemKeyReused (422): the key was used with another request, for example with
+	// another body. This request applied nothing. Give each piece of work a key of its
+	// own.
+	ProblemKeyReused = problems + "ProblemKeyReused"
 )
 
 const problemType = "application/problem+json" // RFC 9457 §3
@@ -73,7 +84,7 @@ func (p problem) answer(w http.ResponseWriter, r *http.Request, err error) {
 	header.Set("Content-Type", problemType)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", "no-store")
-	if p.Status == http.StatusServiceUnavailable {
+	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusConflict {
 		header.Set("Retry-After", retryAfter)
 	}
 	w.WriteHeader(p.Status)
@@ -102,8 +113,16 @@ var (
 		Detail: "Requests of an older holder are still in flight. Nothing was applied; the same request may be sent again."}
 	noRow = problem{Type: "about:blank", Title: "Not Found", Status: http.StatusNotFound,
 		Detail: "The row to write does not exist, or does not meet the write's condition. Nothing was applied."}
-	keyReused = problem{Type: "about:blank", Title: "Unprocessable Content", Status: http.StatusUnprocessableEntity,
-		Detail: "The key of this work was used with other arguments. Nothing was applied."}
+	keyReused = problem{Type: ProblemKeyReused, Title: "Key reused", Status: http.StatusUnprocessableEntity,
+		Detail: "The key of this work was used with other arguments. This request applied nothing."}
+	keyMissing = problem{Type: ProblemKeyMissing, Title: "Key required", Status: http.StatusBadRequest,
+		Detail: "The request needs the field " + keyHeader + ". Nothing was applied."}
+	inProgress = problem{Type: ProblemInProgress, Title: "Request in progress", Status: http.StatusConflict,
+		Detail: "The first request with this key is still running. This request applied nothing; it may be sent again, with the same key."}
+	bodyTooLarge = problem{Type: "about:blank", Title: "Content Too Large", Status: http.StatusRequestEntityTooLarge,
+		Detail: "The request's body is too long. Nothing was applied."}
+	bodyUnread = problem{Type: "about:blank", Title: "Bad Request", Status: http.StatusBadRequest,
+		Detail: "The request's body could not be read. Nothing was applied."}
 	unknown = problem{Type: ProblemUnknown, Title: "Outcome unknown", Status: http.StatusInternalServerError,
 		Detail: "The write may have been applied, or may still be applied. Acquire again, claim, and read before you decide."}
 	unknownResource = problem{Type: ProblemUnknownResource, Title: "Resource not known", Status: http.StatusInternalServerError,
@@ -122,7 +141,7 @@ var (
 //	token.ErrInvalid                     400  ProblemMalformed
 //	guard.ErrRetryable, ErrEvicted       503  ProblemUnavailable, with Retry-After
 //	guard.ErrRowNotFound                 404  about:blank
-//	guard.ErrKeyReused                   422  about:blank
+//	guard.ErrKeyReused                   422  ProblemKeyReused
 //	anything else, nil too               500  about:blank
 //
 // If a newer token has cancelled the request's context, an error that is

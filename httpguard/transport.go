@@ -22,31 +22,33 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// ErrTwoSources is returned by [Transport.RoundTrip] if the request already has a
-// Fencing-Token field and its context carries different tokens.
-var ErrTwoSources = errors.New("httpguard: tokens in the request and in its context differ")
+// ErrTwoSources is returned by [Transport.RoundTrip] if the request already has a field
+// Fencing-Token or Idempotency-Key, and its context carries different tokens or another
+// key.
+var ErrTwoSources = errors.New("httpguard: the request's fields and its context differ")
 
 // Transport is an [http.RoundTripper] that writes the tokens of the request's context
-// (see [token.All]) into the field Fencing-Token. It is safe for concurrent use if Base
-// is.
+// (see [token.All]) into the field Fencing-Token, and the context's key (see
+// [WithIdempotencyKey]) into the field Idempotency-Key. It is safe for concurrent use if
+// Base is.
 //
 // Each redirect is a new request, whose URL is checked against Hosts. Tokens of a
 // released lease are not sent. Tokens of all resources are sent, whatever the URL: the
 // receiver ignores those that it does not need.
 type Transport struct {
 	// Base makes the requests; nil means [http.DefaultTransport]. An unsafe request with
-	// tokens must be applied at most once, so Transport prevents net/http's Transport
-	// from retrying one after a part of it was written. For this, Base gets
+	// tokens or a key must be sent at most once, so Transport prevents net/http's
+	// Transport from retrying one after a part of it was written. For this, Base gets
 	// Idempotency-Key and X-Idempotency-Key in lower case, as keys that [http.Header.Get]
 	// does not find, and a GetBody that may fail. Any other Base that retries must report
 	// its attempts to an [httptrace.ClientTrace], as net/http's does: a refusal of the
 	// second attempt does not show that the first had no effect. If Base uses a proxy
 	// over plain HTTP, the proxy can read the tokens.
 	Base http.RoundTripper
-	// Hosts are the hosts that tokens may be sent to, written as in a URL: "api.example"
-	// or "api.example:8443". A host matches if it is equal, ignoring case, with its port
-	// as the URL writes it; the scheme is not compared. If Hosts is empty no token is
-	// sent, and a guarded service responds 428.
+	// Hosts are the hosts that tokens and keys may be sent to, written as in a URL:
+	// "api.example" or "api.example:8443". A host matches if it is equal, ignoring case,
+	// with its port as the URL writes it; the scheme is not compared. If Hosts is empty no
+	// token is sent, and a guarded service responds 428.
 	Hosts []string
 	// Keyring signs the tokens of the leases that the context carries. Only issuers of
 	// tokens should have its keys: see package signature. Other tokens are sent with the
@@ -63,19 +65,23 @@ type Transport struct {
 
 var _ http.RoundTripper = Transport{}
 
-// RoundTrip implements [http.RoundTripper], with one exception: a refusal by one of Hosts
+// RoundTrip implements [http.RoundTripper], with two exceptions. A refusal by one of Hosts
 // (status 412 with [ProblemStale]) is returned as an error, a [*guard.StaleError] with
 // the token that was refused and no mark. If the response names none of the tokens that
 // were sent, the error is [guard.ErrStale] without a StaleError. A remote refusal is thus
 // handled like a local one: errors.Is(err, guard.ErrStale) is true, also for the error of
-// [http.Client]. Every other response is returned unchanged, including any other 412, and
-// a 412 to a HEAD, which has no body.
+// [http.Client]. A 422 with [ProblemKeyReused] from one of Hosts is returned as
+// [guard.ErrKeyReused]. Every other response is returned unchanged, including any other
+// 412, a 412 to a HEAD, which has no body, and the responses after which the same request
+// may be sent again: 409 with [ProblemInProgress] and 503 with [ProblemUnavailable].
 //
-// If an unsafe request with tokens gets no response, the error is [guard.ErrUnknown]
-// joined with Base's error: the receiver may have applied the request. If Base had sent
-// the request before, a refusal is [guard.ErrUnknown] too, and not guard.ErrStale. If no
-// connection could be made, or the context had ended before, nothing was sent, and the
-// error is not ErrUnknown.
+// If an unsafe request with tokens or a key gets no response, the error is
+// [guard.ErrUnknown] joined with Base's error: the receiver may have applied the request.
+// If Base had sent the request before, a refusal is [guard.ErrUnknown] too, and not
+// guard.ErrStale. If no connection could be made, or the context had ended before, nothing
+// was sent, and the error is not ErrUnknown. RoundTrip never repeats such a request. If it
+// has a key, the caller may repeat it after any error and any response: the service
+// applies it once.
 //
 // If the lease was lost before, the request is not sent. The other guards send the write
 // then, since they admit and write in one step; but a receiver of requests may not compare
@@ -88,6 +94,10 @@ var _ http.RoundTripper = Transport{}
 // removed from requests to hosts that are not in Hosts, because http.Client copies fields
 // to the target of a redirect. The field's name is matched in any case. RoundTrip returns
 // a [*HeaderError], and sends nothing, if a token in the context is incomplete.
+//
+// An Idempotency-Key that the caller has set itself is sent unchanged to every host. If
+// the context carries another key, and the host is one of Hosts, RoundTrip returns
+// ErrTwoSources.
 func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	out, err := t.prepare(req)
 	if err == nil {
@@ -100,7 +110,8 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	lines, guarded := carried(out.Header)
-	writes := guarded && !httpwrite.IsSafe(out.Method)
+	keyed := t.named(out.URL.Host) && keyLines(out.Header) != nil
+	writes := (guarded || keyed) && !httpwrite.IsSafe(out.Method)
 	resp, attempts, err := t.send(req, out, writes)
 	if err != nil {
 		if writes {
@@ -171,15 +182,15 @@ func (t Transport) prepare(req *http.Request) (*http.Request, error) {
 	case err != nil:
 		return nil, err
 	case text == "":
-		return req, nil
+		return withKey(req)
 	case !has:
 		out := clone(req)
 		out.Header.Set(Header, text)
-		return out, nil
+		return withKey(out)
 	case !same(set, text):
-		return nil, fmt.Errorf("%w: %s %s", ErrTwoSources, req.Method, req.URL.Redacted())
+		return nil, fmt.Errorf("%w: %s of %s %s", ErrTwoSources, Header, req.Method, req.URL.Redacted())
 	}
-	return req, nil
+	return withKey(req)
 }
 
 // text returns the field's value for the tokens of ctx, each with its signature.
@@ -260,13 +271,31 @@ func clone(req *http.Request) *http.Request {
 // Responses of this package need less than a tenth of that.
 const maxProblem = 8 << 10
 
-// refusal returns an error if resp refuses a token of lines, the field that req carries.
-// Otherwise it returns nil, and resp's body is unchanged. A host that is not in Hosts was
-// sent no token, so its response is never a refusal.
+// refusal returns an error if resp refuses a token of lines, the field that req carries,
+// or a key. Otherwise it returns nil, and resp's body is unchanged. A host that is not in
+// Hosts was sent no token and no key, so its response is never a refusal.
 func (t Transport) refusal(req *http.Request, resp *http.Response, lines []string) error {
-	if resp.StatusCode != http.StatusPreconditionFailed || !t.named(req.URL.Host) {
+	switch {
+	case !t.named(req.URL.Host):
+		return nil
+	case resp.StatusCode == http.StatusPreconditionFailed:
+		return staleness(req, resp, lines)
+	case resp.StatusCode == http.StatusUnprocessableEntity:
+		return keyReuse(req, resp)
+	}
+	return nil
+}
+
+func keyReuse(req *http.Request, resp *http.Response) error {
+	p, is := readProblem(resp)
+	if !is || p.Type != ProblemKeyReused {
 		return nil
 	}
+	_ = resp.Body.Close()
+	return fmt.Errorf("httpguard: %s: %w", req.URL.Host, guard.ErrKeyReused)
+}
+
+func staleness(req *http.Request, resp *http.Response, lines []string) error {
 	toks, err := Parse(lines)
 	if err != nil || len(toks) == 0 {
 		return nil
@@ -287,7 +316,7 @@ func (t Transport) refusal(req *http.Request, resp *http.Response, lines []strin
 	return fmt.Errorf("httpguard: %s: %w", req.URL.Host, refused)
 }
 
-// uncertain adds guard.ErrUnknown to the error of a guarded write. It returns err itself
+// uncertain adds guard.ErrUnknown to the error of a guarded or keyed write. It returns err itself
 // if the first attempt could not connect: then nothing was sent.
 func uncertain(req *http.Request, err error, attempts int) error {
 	var op *net.OpError
