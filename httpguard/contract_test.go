@@ -63,12 +63,19 @@ func TestPageAndVectorsHaveEveryAnswer(t *testing.T) {
 	t.Parallel()
 	prefix := strings.TrimSuffix(httpguard.ProblemStale, "ProblemStale")
 	judged, listed, types := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for _, v := range readVectors(t).Admit {
-		if v.Type != "" {
-			name, ours := strings.CutPrefix(v.Type, prefix)
-			require.True(t, ours, v.Type)
-			judged[fmt.Sprint(v.Status, name)], types[name] = true, true
+	judge := func(status int, typ string) {
+		if typ != "" {
+			name, ours := strings.CutPrefix(typ, prefix)
+			require.True(t, ours, typ)
+			judged[fmt.Sprint(status, name)], types[name] = true, true
 		}
+	}
+	all := readVectors(t)
+	for _, v := range all.Admit {
+		judge(v.Status, v.Type)
+	}
+	for _, v := range all.Once {
+		judge(v.Status, v.Type)
 	}
 	page := contract(t)
 	require.Contains(t, page, "`"+prefix+"`")

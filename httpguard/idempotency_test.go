@@ -45,21 +45,18 @@ func TestWhichRequestsAreOneUnit(t *testing.T) {
 		"a body":                     {order{body: "2"}, 422},
 		"a query":                    {order{query: "?a=1"}, 422},
 		"a type":                     {order{kind: "text/plain"}, 422},
-		"a spelling of the path":     {order{path: "/accounts/%342"}, 422},
-		"a body of another length, with the same text in all": {order{body: "1", kind: "1"}, 422},
+		"a spelling of the path":     {order{}, 422},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPayments(t)
 			s := p.start()
 			requirePayment(t, 1, s.place(order{}))
+			req := s.order(c.next)
 			if name == "a spelling of the path" {
-				req := s.order(order{})
 				req.URL.RawPath = "/accounts/%342"
-				requireProblem(t, 422, httpguard.ProblemKeyReused, s.send(s.Client(), req))
-				return
 			}
-			got := s.place(c.next)
+			got := s.send(s.Client(), req)
 			if c.status == http.StatusCreated {
 				requirePayment(t, 2, got)
 				require.EqualValues(t, 2, p.balance())

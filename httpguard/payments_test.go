@@ -140,7 +140,8 @@ func (o order) or() order {
 func (s site) order(o order) *http.Request {
 	s.t.Helper()
 	o = o.or()
-	resource := "account/" + strings.Split(o.path, "/")[2]
+	path, _, _ := strings.Cut(o.path, "?")
+	resource := "account/" + strings.Split(path, "/")[2]
 	req := s.request(s.t.Context(), o.method, o.path+o.query, strings.NewReader(o.body), line(resource, o.number, fmt.Sprint("h", o.number)))
 	req.Header["Idempotency-Key"] = o.key
 	req.Header.Set("X-Caller", o.caller)

@@ -37,6 +37,7 @@ type vectors struct {
 	Sign   []signVector
 	Verify []verifyVector
 	Admit  []admitVector
+	Once   []onceVector
 }
 
 // A vector's check compares it with the code's result. Its mutants are vectors with

@@ -1,0 +1,160 @@
+package httpguard_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
+	"github.com/fencepost/fencepost/token"
+)
+
+// untilAnswered repeats a request under one key after any error and any response but 201,
+// as the contract allows, and returns the answer and the errors before it.
+func untilAnswered(ctx context.Context, t *testing.T, s site) (answer string, before []error) {
+	t.Helper()
+	client := &http.Client{Transport: httpguard.Transport{Base: s.Client().Transport, Hosts: []string{s.Listener.Addr().String()}}}
+	for range 10 {
+		req := s.request(ctx, "POST", "/accounts/42", strings.NewReader("1"))
+		req.Header.Set("X-Caller", "a")
+		resp, err := client.Do(req)
+		if err != nil {
+			before = append(before, err)
+			continue
+		}
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		if resp.StatusCode == http.StatusCreated {
+			return string(body), before
+		}
+		before = append(before, errors.New(resp.Status))
+	}
+	require.Fail(t, "no answer", "%v", before)
+	return "", nil
+}
+
+// Each case loses one step of the first tries. The caller repeats the request, also after
+// its token has become stale, and the effect happens once.
+func TestALoopUnderOneKeyHasOneEffect(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lose    func(p *payments)
+		before  string // a text of the first error
+		unknown bool
+		answer  string
+	}{
+		"the response": {func(p *payments) {
+			p.reply = once(func(http.ResponseWriter, []byte) bool { panic(http.ErrAbortHandler) })
+		}, "EOF", true, "payment 1"},
+		"the response, and the lock after it": {func(p *payments) {
+			p.reply = once(func(http.ResponseWriter, []byte) bool {
+				p.newer()
+				panic(http.ErrAbortHandler)
+			})
+		}, "EOF", true, "payment 1"},
+		"the transaction": {func(p *payments) {
+			p.during = firstTime(endSession)
+		}, "503", false, "payment 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPayments(t)
+			c.lose(p)
+			ctx := httpguard.WithIdempotencyKey(token.NewContext(t.Context(), tok("account/42", 33, "h33")), "k")
+			answer, before := untilAnswered(ctx, t, p.start())
+			require.Len(t, before, 1)
+			require.ErrorContains(t, before[0], c.before)
+			require.Equal(t, c.unknown, errors.Is(before[0], guard.ErrUnknown))
+			require.Equal(t, c.answer, answer)
+			require.EqualValues(t, 1, p.balance())
+		})
+	}
+}
+
+// newer raises the mark of account 42 to 34.
+func (p *payments) newer() {
+	if err := p.fence.Admit(context.Background(), tok("account/42", 34, "h34")); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// once calls lose at the first response, and sends the others.
+func once(lose func(http.ResponseWriter, []byte) bool) func(http.ResponseWriter, []byte) bool {
+	var lost atomic.Bool
+	return func(w http.ResponseWriter, stored []byte) bool { return lost.Swap(true) || lose(w, stored) }
+}
+
+func firstTime(do func(context.Context, pgx.Tx) error) func(context.Context, pgx.Tx) error {
+	var done atomic.Bool
+	return func(ctx context.Context, tx pgx.Tx) error {
+		if done.Swap(true) {
+			return nil
+		}
+		return do(ctx, tx)
+	}
+}
+
+// hazard W17
+// Two callers choose one key. The twin does not scope it: the second caller gets the first
+// one's answer, and its payment is not made.
+func TestKeysBelongToTheirCallers(t *testing.T) {
+	t.Parallel()
+	p := newPayments(t)
+	s := p.start()
+	requirePayment(t, 1, s.place(order{caller: "a"}))
+	requirePayment(t, 2, s.place(order{caller: "b"}))
+	require.EqualValues(t, 2, p.balance())
+
+	p = newPayments(t)
+	s = p.serve(routed, httpguard.Idempotency{Caller: func(*http.Request) (string, error) { return "any", nil }})
+	requirePayment(t, 1, s.place(order{caller: "a"}))
+	requirePayment(t, 1, s.place(order{caller: "b"}))
+	require.EqualValues(t, 1, p.balance(), "the twin: one payment of two")
+}
+
+// hazard W18
+// A process stops between the effect and the stored answer. The twin stores the answer in
+// a transaction of its own.
+func TestTheAnswerIsStoredWithTheEffect(t *testing.T) {
+	t.Parallel()
+	stopped := errors.New("the process stops")
+	p := newPayments(t)
+	p.during = firstTime(func(context.Context, pgx.Tx) error { return stopped })
+	s := p.start()
+	require.Equal(t, http.StatusInternalServerError, s.place(order{}).status)
+	requirePayment(t, 2, s.place(order{}))
+	require.EqualValues(t, 1, p.balance())
+
+	p = newPayments(t)
+	pgtest.Exec(t, p.pool, "CREATE TABLE "+pgtest.In(p.schema, "answers")+" (key text PRIMARY KEY, answer bytea)")
+	pay := func(stops bool) error {
+		var stored []byte
+		err := p.pool.QueryRow(t.Context(), "SELECT answer FROM "+pgtest.In(p.schema, "answers")+" WHERE key = 'k'").Scan(&stored)
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		err = p.fence.Update(token.NewContext(t.Context(), tok("account/42", 33, "h33")), "account/42", func(tx pgx.Tx) (err error) {
+			stored, err = p.pay(t.Context(), tx, "42")
+			return err
+		})
+		if err != nil || stops {
+			return errors.Join(err, stopped)
+		}
+		_, err = p.pool.Exec(t.Context(), "INSERT INTO "+pgtest.In(p.schema, "answers")+" VALUES ('k', $1)", stored)
+		return err
+	}
+	require.ErrorIs(t, pay(true), stopped)
+	require.NoError(t, pay(false))
+	require.NoError(t, pay(false))
+	require.EqualValues(t, 2, p.balance(), "the twin: two payments")
+}
