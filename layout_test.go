@@ -89,6 +89,7 @@ var layout = map[string][]string{
 	"examples/databasesql":                  {"*"},
 	"examples/internal/bank":                {"*"},
 	"examples/leader":                       {"*"},
+	"examples/outbox":                       {"*"},
 	"examples/queue":                        {"*"},
 	"examples/quickstart":                   {"*"},
 	"examples/repository":                   {"*"},
