@@ -21,6 +21,7 @@ func TestOtherPagesQuoteCodeThatCompiles(t *testing.T) {
 	doccheck.Check(t, "docs/migrations.md", "migrations")
 	doccheck.Check(t, "docs/http.md", "httpguard")
 	doccheck.Check(t, "docs/rollout.md", "sqlguard", "sqlguard/rowguard")
+	doccheck.Check(t, "docs/errors.md", "sqlguard")
 }
 
 func TestTestingPageListsTheRules(t *testing.T) {

@@ -14,12 +14,11 @@ import (
 // released or incomplete), or the error is one of the following. After any other error,
 // nothing was applied.
 var (
-	// ErrRetryable is returned when a concurrent transaction interfered: a serialization
-	// failure, a deadlock, or a busy database. It is also returned when a COMMIT was lost
-	// and the server has rolled the transaction back. Nothing was applied. Run the
-	// transaction again. If the token has become stale in the meantime, the next run
-	// returns ErrStale.
-	ErrRetryable = errors.New("guard: concurrent transaction, nothing applied")
+	// ErrRetryable is returned when a concurrent transaction interfered (a serialization
+	// failure, a deadlock, or a busy database), and when a COMMIT was lost and the server
+	// has rolled the transaction back. Nothing was applied. Run the transaction again. If
+	// the token has become stale in the meantime, the next run returns ErrStale.
+	ErrRetryable = errors.New("guard: conflict or lost commit, nothing applied")
 	// ErrUnknown is returned when the connection failed after the commit was sent, and
 	// the guard could not find out what became of the transaction. The write may have been
 	// applied, or not, or may still be on its way. While the token is the highest, the

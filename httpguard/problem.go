@@ -32,8 +32,9 @@ const (
 	// old token's key may have been rotated out.
 	ProblemBadSignature = problems + "ProblemBadSignature"
 	// ProblemUnavailable (503, with Retry-After): the store of marks failed, older
-	// requests on the resource are still in their handlers, or a concurrent transaction
-	// conflicted. Nothing was applied; the same request may be retried.
+	// requests on the resource are still in their handlers, or the write's transaction
+	// was rolled back because of a conflict or a lost connection. Nothing was applied; the
+	// same request may be retried.
 	ProblemUnavailable = problems + "ProblemUnavailable"
 	// ProblemUnknown (500): the write was sent, and its outcome was not received. It may
 	// have been applied, or may still be applied later. Acquire and claim again, and read
@@ -105,8 +106,8 @@ var (
 		Detail: "The token needs a valid signature of its issuer. Nothing was applied."}
 	malformed = problem{Type: ProblemMalformed, Title: "Malformed token", Status: http.StatusBadRequest,
 		Detail: "A token or the name of a resource is incomplete or malformed. Nothing was applied."}
-	busy = problem{Type: ProblemUnavailable, Title: "Concurrent transaction", Status: http.StatusServiceUnavailable,
-		Detail: "A concurrent transaction conflicted. Nothing was applied; the same request may be sent again."}
+	busy = problem{Type: ProblemUnavailable, Title: "Conflict or lost commit", Status: http.StatusServiceUnavailable,
+		Detail: "A concurrent write was in the way, or the transaction was rolled back. Nothing was applied; the same request may be sent again."}
 	unavailable = problem{Type: ProblemUnavailable, Title: "Token was not checked", Status: http.StatusServiceUnavailable,
 		Detail: "The store of marks failed. Nothing was applied; the same request may be sent again."}
 	occupied = problem{Type: ProblemUnavailable, Title: "Older requests in flight", Status: http.StatusServiceUnavailable,

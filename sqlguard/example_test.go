@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -39,6 +41,63 @@ func ExampleUpdate() {
 	case errors.Is(err, guard.ErrUnknown):
 		fmt.Println("read account 42 to find out")
 	}
+}
+
+// A withdrawal that is applied once, in a loop that is right for every error: see again.
+// docs/errors.md explains it.
+func ExampleGuard_Once() {
+	fence := &sqlguard.Guard{DB: pool}
+	locks := &lock.Locker{Issuer: issuer, Claim: fence.Admit}
+	balance, err := withdrawOnce(ctx, locks, fence, "7", 50)
+	fmt.Println(string(balance), err)
+}
+
+func withdrawOnce(ctx context.Context, locks *lock.Locker, fence *sqlguard.Guard, payment string, amount int) ([]byte, error) {
+	unit := guard.Unit{Key: "payment/" + payment, Fingerprint: strconv.Itoa(amount)}
+	var unknown error
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		var balance []byte
+		applied := false
+		err := locks.Hold(ctx, "account/42", func(ctx context.Context) (err error) {
+			balance, err = fence.Once(ctx, "account/42", unit, func(tx pgx.Tx) ([]byte, error) {
+				row := tx.QueryRow(ctx, "UPDATE accounts SET balance = balance - $1 WHERE id = 42 RETURNING balance::text::bytea", amount)
+				var left []byte
+				return left, row.Scan(&left)
+			})
+			applied = err == nil
+			return err
+		})
+		if applied {
+			return balance, nil // also if Hold could not release the lock, or has lost it since
+		}
+		if errors.Is(err, guard.ErrUnknown) {
+			unknown = guard.ErrUnknown
+		}
+		if !again(err) {
+			return nil, errors.Join(err, unknown)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(err, unknown)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// again reports whether the unit is to be repeated, under a new token.
+func again(err error) bool {
+	switch {
+	case errors.Is(err, guard.ErrUnknown): // Once finds out
+		return true
+	case errors.Is(err, guard.ErrCollision): // the issuer has lost its numbers
+		return false
+	case errors.Is(err, guard.ErrStale), errors.Is(err, guard.ErrRetryable), errors.Is(err, guard.ErrEvicted),
+		errors.Is(err, token.ErrHeld), errors.Is(err, token.ErrLost), errors.Is(err, token.ErrUnreachable):
+		return true
+	}
+	// The work's own error, the end of ctx, a failure of the database, or a bug: another
+	// refusal (guard.IsRefusal), guard.ErrKeyReused, token.ErrReleased.
+	return false
 }
 
 // A repository that takes sqlc's DBTX is guarded without a change. If the Locker claims,
