@@ -86,7 +86,7 @@ type judge struct {
 var judges = []judge{
 	{Rule{"order", AtResource, "No write is accepted below one that was accepted before it began."}, order},
 	{Rule{"holder", AtResource, "A number is accepted from one holder only."}, holder},
-	{Rule{"once", AtResource, "Every acknowledged unit is counted exactly once, and nothing else is."}, once},
+	{Rule{"once", AtResource, "Every acknowledged unit is counted exactly once, however often it was tried, and nothing else is."}, once},
 	{Rule{"spurious-refusal", AtResource, "Nothing is refused unless a greater number was given out, or the same number to another holder."}, spuriousRefusal},
 	{Rule{"mark", AtResource, "A mark never falls: none is read, and nothing admitted, below what the guard had admitted or refused by."}, mark},
 	{Rule{"trace", AtResource, "What was refused, or failed, leaves no trace."}, trace},

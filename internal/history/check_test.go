@@ -240,6 +240,29 @@ func TestAVerdictIsATimeLine(t *testing.T) {
 	t.Parallel()
 	for want, text := range map[string]string{
 		`
+once: Every acknowledged unit is counted exactly once, however often it was tried, and nothing else is.
+account/42: applied twice: 2 counted, and only 1 can have been: one, tried as A's with #1 and B's with #2.
+expected: counted 2, should be 1: acknowledged units are one, tried as A's with #1 and B's with #2.
+     from ms       to ms  who  what  token  outcome
+       0.000       1.000  A    unit  #1 a   unknown
+       2.000       3.000  B    unit  #2 b   accepted
+       4.000       5.000  R    read  -      accepted, counted 2
+`: `
+			A unit #1 a 0-1 unknown  key=7
+			B unit #2 b 2-3 accepted key=7
+			R read - 4-5    accepted counted=2`,
+		`
+once: Every acknowledged unit is counted exactly once, however often it was tried, and nothing else is.
+account/42: lost: 1 were acknowledged, and after that only 0 counted.
+expected: counted 0, should be 1: acknowledged units are one, tried as A's with #1 and B's with #2.
+     from ms       to ms  who  what  token  outcome
+       0.000       1.000  B    unit  #2 b   accepted
+       2.000       3.000  R    read  -      accepted, counted 0
+`: `
+			A unit #1 a 0-1 unknown  key=7
+			B unit #2 b 2-3 accepted key=7
+			R read - 4-5    accepted counted=0`,
+		`
 mutual-exclusion: At any time one holder has an unexpired lease.
 account/42: a and b both held the lease, for 9ms.
 expected: B's grant with #2 should not have come before the lease of a had ended.
@@ -264,7 +287,7 @@ expected: A's write with #1 should have left no version 3 to be read.
 			A write #1 a 2-3 failed   seen=2 made=3
 			A write #1 a 4-5 accepted seen=3 made=4`,
 		`
-once: Every acknowledged unit is counted exactly once, and nothing else is.
+once: Every acknowledged unit is counted exactly once, however often it was tried, and nothing else is.
 account/42: 1 counted, and only 0 can have been.
 expected: counted 2, should be 0: acknowledged units are none.
      from ms       to ms  who  what  token  outcome

@@ -195,6 +195,27 @@ var legal = []struct{ name, story string }{
 		B acquire #2 b 10-60 accepted until=70
 		B write   #2 b 61-80 accepted
 		B write   #2 b 81-95 accepted`},
+	{"tries of one unit are counted once", `
+		A unit #1 a 0-1  unknown  key=7
+		R read - 2-3     accepted counted=0
+		B unit #2 b 4-9  accepted key=7
+		C unit #3 c 5-6  accepted key=7
+		R read - 10-11   accepted counted=1
+		C unit #3 c 12-13 accepted key=8
+		R read - 14-15   accepted counted=2`},
+	{"a unit whose tries were not answered is counted late, or never", `
+		A unit #1 a 0-1 unknown key=7
+		B unit #2 b 0-1 unknown key=7
+		C unit #3 c 0-1 unknown key=8
+		R read - 2-3    accepted counted=0
+		R read - 6-7    accepted counted=1`},
+	{"a refused try of a unit that is accepted later", `
+		A acquire #1 a 0-1   accepted until=20
+		B acquire #2 b 30-31 accepted until=50
+		A unit    #1 a 32-33 refused  key=7
+		R read    - 34-35    accepted counted=0
+		B unit    #2 b 36-37 accepted key=7
+		R read    - 38-39    accepted counted=1`},
 	{"a writer asks once, and only reads after that", `
 		A acquire #1 a 0-1 accepted until=20
 		A fault   - 2-3    accepted

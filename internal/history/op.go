@@ -65,6 +65,11 @@ type Op struct {
 	Counted int  `json:"counted,omitempty"`
 	Traced  bool `json:"traced,omitempty"`
 
+	// Key names the unit that a Unit tries to apply. Units with one Key are tries of one
+	// unit, which is counted once in all, if any of them is accepted. Empty means a unit
+	// of its own.
+	Key string `json:"key,omitempty"`
+
 	// Seen and Made are the resource's versions that a Write read and made. Versions
 	// count from 1.
 	Seen int64 `json:"seen,omitempty"`
@@ -72,6 +77,8 @@ type Op struct {
 
 	// Note is a remark for people, such as which fault it was. No rule reads it.
 	Note string `json:"note,omitempty"`
+
+	tries []*Op // of a unit with a Key, if this op stands for all of them; sorted by Began
 }
 
 // History is a list of ops on some resources, in any order.
@@ -173,6 +180,9 @@ var wellFormed = []struct {
 	}},
 	{"counted but not traced", func(op *Op) bool {
 		return op.Counted != 0 && !op.Traced && op.Kind != Read
+	}},
+	{"only a unit that is not traced has a key", func(op *Op) bool {
+		return op.Key != "" && (op.Kind != Unit || op.Traced)
 	}},
 	{"only a write has versions", func(op *Op) bool {
 		return (op.Seen != 0 || op.Made != 0) && op.Kind != Write

@@ -79,6 +79,28 @@ var planted = []struct{ rule, name, story string }{
 		B acquire #2 b 30-31 accepted until=50
 		A unit    #1 a 32-33 refused
 		R read    - 34-35    accepted counted=2`},
+	{"once", "two tries of one unit are counted", `
+		A unit #1 a 0-1 unknown  key=7
+		B unit #2 b 2-3 accepted key=7
+		C unit #3 c 4-5 refused  key=7
+		R read - 6-7    accepted counted=2`},
+	{"once", "one try of a unit is counted twice", `
+		A unit #1 a 0-1 accepted key=7
+		R read - 6-7    accepted counted=2`},
+	{"once", "a unit that was tried twice is counted before it began", `
+		R read - 0-1    accepted counted=1
+		A unit #1 a 2-3 unknown  key=7
+		B unit #2 b 4-5 accepted key=7`},
+	{"once", "no try of an acknowledged unit is counted", `
+		A unit #1 a 0-1 unknown  key=7
+		B unit #2 b 2-3 accepted key=7
+		C unit #3 c 4-5 accepted key=7
+		R read - 6-7    accepted counted=0`},
+	{"once", "of two units with tries one is lost", `
+		A unit #1 a 0-1 accepted key=7
+		B unit #2 b 2-3 accepted key=8
+		B unit #2 b 4-5 accepted key=7
+		R read - 6-7    accepted counted=1`},
 	{"once", "less is counted than at the beginning", `
 		R read - 0-1 accepted counted=-1`},
 	{"once", "an accepted unit is found nowhere", `

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 )
 
 // once judges units by how often each is remembered, if that was looked for, and by what
-// reads counted.
+// reads counted. Tries of one unit are one unit: see [mergeTries].
 //
 // It is sound: an accepted unit raises the count by one between its Began and its Ended,
 // an unknown one may do so at any time after its Began, and nothing else changes the
@@ -81,7 +82,12 @@ func surplus(s *story, count *steps, spans []span) *Violation {
 	}
 	among = slices.DeleteFunc(among, func(sp span) bool { return undone(sp.op) })
 	read := count.high[k].read
-	return violation(why, append(opsOf(among), since, read)...).
+	units := opsOf(among)
+	if slices.ContainsFunc(units, wasTried) {
+		units = mayHaveApplied(units)
+		why = fmt.Sprintf("applied twice: %s: %s.", strings.TrimSuffix(why, "."), list(units))
+	}
+	return violation(why, append(units, since, read)...).
 		expect("%s", s.tooMany(read, k-1, tallied{from - 1, opsOf(among)}))
 }
 
@@ -108,8 +114,40 @@ func lost(s *story, count *steps, spans []span) *Violation {
 		why = fmt.Sprintf("%d were counted, %d more acknowledged, and after that only %d counted.", from-1, len(among), j)
 	}
 	read := count.low[j+1].read
-	return violation(why, append(opsOf(among), base, read)...).
+	units := opsOf(among)
+	if slices.ContainsFunc(units, wasTried) {
+		why, units = "lost: "+why, firstAccepted(units)
+	}
+	return violation(why, append(units, base, read)...).
 		expect("%s", s.tooFew(read, j+1, tallied{from - 1, opsOf(among)}))
+}
+
+// wasTried reports whether op stands for the tries of one unit.
+func wasTried(op *Op) bool { return op.tries != nil }
+
+// mayHaveApplied returns units without the tries that applied nothing.
+func mayHaveApplied(units []*Op) []*Op {
+	return reduced(units, func(op *Op) []*Op { return filter(op.tries, func(try *Op) bool { return !undone(try) }) })
+}
+
+// firstAccepted returns accepted units with the one try that was accepted first.
+func firstAccepted(units []*Op) []*Op {
+	return reduced(units, func(op *Op) []*Op {
+		return filter(op.tries, func(try *Op) bool { return try.Outcome == Accepted && try.Ended == op.Ended })[:1]
+	})
+}
+
+// reduced returns units with only the tries that keep returns.
+func reduced(units []*Op, keep func(*Op) []*Op) []*Op {
+	all := slices.Clone(units)
+	for i, op := range all {
+		if wasTried(op) {
+			less := *op
+			less.tries = keep(op)
+			all[i] = &less
+		}
+	}
+	return all
 }
 
 func tally(spans []span, top int, of func(span) int) []int {

@@ -21,7 +21,7 @@ type story struct {
 	marks   []*Op // Mark, Accepted
 	faults  []*Op
 
-	units    []*Op // Unit
+	units    []*Op // Unit; tries of one unit are one op
 	accepted []*Op // accepted claims and writes with known numbers
 	refused  []refusal
 
@@ -51,11 +51,57 @@ func (s *story) fill() {
 	for _, op := range s.ops {
 		s.file(op)
 	}
+	s.units = mergeTries(s.units)
 	s.ended = sorted(s.ops, byEnded)
 	s.settled = filter(s.ended, wasAccepted)
 	s.counted = filter(s.ended, wasRead)
 	s.granted = filter(s.ended, answeredGrant)
 	s.refused = refusals(s)
+}
+
+// mergeTries returns units with one op for all tries of one unit, sorted by Began.
+//
+// It is sound: only a try that was not refused can have applied the unit. It did so after
+// it began, and before any try was accepted.
+func mergeTries(units []*Op) []*Op {
+	var all []*Op
+	merged := make(map[string]*Op)
+	for _, op := range units {
+		one := merged[op.Key]
+		switch {
+		case op.Key == "":
+			all = append(all, op)
+		case one == nil:
+			one = &Op{Kind: Unit, Resource: op.Resource, Key: op.Key}
+			merged[op.Key] = one
+			all = append(all, one)
+			fallthrough
+		default:
+			one.tries = append(one.tries, op)
+		}
+	}
+	for _, one := range merged {
+		one.settle()
+	}
+	return sorted(all, byBegan)
+}
+
+// settle sets the outcome and the times of a unit from its tries.
+func (op *Op) settle() {
+	first := op.tries[0]
+	op.Outcome, op.Began, op.Ended = first.Outcome, first.Began, first.Ended
+	for _, try := range op.tries {
+		if undone(op) && !undone(try) {
+			op.Outcome, op.Began = Unknown, try.Began
+		}
+		op.Ended = max(op.Ended, try.Ended)
+	}
+	if accepted := filter(op.tries, func(try *Op) bool { return try.Outcome == Accepted }); len(accepted) > 0 {
+		op.Outcome, op.Ended = Accepted, accepted[0].Ended
+		for _, try := range accepted {
+			op.Ended = min(op.Ended, try.Ended)
+		}
+	}
 }
 
 func (s *story) file(op *Op) {

@@ -55,6 +55,8 @@ func read(t *testing.T, words []string) history.Op {
 			op.Seen = int64(number(t, value))
 		case "made":
 			op.Made = int64(number(t, value))
+		case "key":
+			op.Key = value
 		case "holder":
 			op.Holder = value
 		default:

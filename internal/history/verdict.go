@@ -20,10 +20,11 @@ type Violation struct {
 	Ops      []Op   // sorted by Began
 }
 
+// violation shows all tries of a unit.
 func violation(why string, ops ...*Op) *Violation {
 	v := &Violation{Why: why}
 	known := map[*Op]bool{nil: true}
-	for _, op := range ops {
+	for _, op := range eachTry(ops) {
 		if !known[op] {
 			known[op] = true
 			v.Ops = append(v.Ops, *op)
@@ -43,6 +44,19 @@ func (v Violation) String() string {
 	}
 	timeline(&text, v.Ops)
 	return text.String()
+}
+
+// eachTry returns ops with the tries of a unit in place of the unit.
+func eachTry(ops []*Op) []*Op {
+	var all []*Op
+	for _, op := range ops {
+		if op == nil || op.tries == nil {
+			all = append(all, op)
+		} else {
+			all = append(all, op.tries...)
+		}
+	}
+	return all
 }
 
 // expect sets Expected.
@@ -127,7 +141,11 @@ func list(units []*Op) string {
 	}
 	var names []string
 	for _, op := range units[:min(len(units), mostListed)] {
-		names = append(names, owned(op, ""))
+		if op.tries == nil {
+			names = append(names, owned(op, ""))
+		} else {
+			names = append(names, "one, tried as "+list(op.tries))
+		}
 	}
 	if more := len(units) - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
