@@ -60,7 +60,8 @@ type Listener interface {
 	// begin again under its key.
 	At(ctx context.Context, step Step, key any)
 	// Note is called with other facts: [Sent], [Joined],
-	// [RolledBack], [Refused], [Minted] or [Reacquired]. It returns at once.
+	// [RolledBack], [Refused], [Minted], [Tried], [Repeated] or [Reacquired]. It returns
+	// at once.
 	Note(ctx context.Context, fact any)
 	// DropsReply reports whether the answer to the write of key is to be lost. If it
 	// returns true, the next step is Unknown instead of Applied. It is called at most
@@ -102,6 +103,13 @@ type Minted struct {
 	Number   int64
 	Holder   string
 }
+
+// Tried is a guard's note: it is about to apply a unit of work once.
+type Tried struct{ Resource, Key string }
+
+// Repeated is a guard's note: the unit had been applied before, and the call returns its
+// first result. The call writes nothing.
+type Repeated struct{ Resource, Key string }
 
 // Func is a Listener that receives steps and ignores everything else.
 type Func func(ctx context.Context, step Step, key any)

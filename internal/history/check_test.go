@@ -298,7 +298,7 @@ expected: counted 2, should be 0: acknowledged units are none.
 			A unit    #1 a 12-13 refused
 			R read    - 14-15    accepted counted=2`,
 		`
-once: Every acknowledged unit is counted exactly once, and nothing else is.
+once: Every acknowledged unit is counted exactly once, however often it was tried, and nothing else is.
 account/42: 1 were counted, then 3, and in between only 1 can have been.
 expected: counted 3, should be 2: 1 were counted before, and acknowledged units since then are A's with #1.
      from ms       to ms  who  what  token  outcome
@@ -312,7 +312,7 @@ expected: counted 3, should be 2: 1 were counted before, and acknowledged units 
 			R read - 10-11    accepted counted=3
 			B unit #2 b 12-13 accepted`,
 		`
-once: Every acknowledged unit is counted exactly once, and nothing else is.
+once: Every acknowledged unit is counted exactly once, however often it was tried, and nothing else is.
 account/42: 1 were counted, 3 more acknowledged, and after that only 3 counted.
 expected: counted 3, should be 4: 1 were counted before, and acknowledged units since then are A's with #1, B's with #2 and C's with #3.
      from ms       to ms  who  what  token  outcome
@@ -330,7 +330,7 @@ expected: counted 3, should be 4: 1 were counted before, and acknowledged units 
 			C unit #3 c 10-20 accepted
 			R read - 30-31    accepted counted=3`,
 		`
-once: Every acknowledged unit is counted exactly once, and nothing else is.
+once: Every acknowledged unit is counted exactly once, however often it was tried, and nothing else is.
 account/42: This unit was accepted, and is remembered 0 times.
 expected: A's unit should be remembered once, not 0 times: its outcome is accepted.
      from ms       to ms  who  what  token  outcome

@@ -78,8 +78,11 @@ type Op struct {
 	// Note is a remark for people, such as which fault it was. No rule reads it.
 	Note string `json:"note,omitempty"`
 
-	tries []*Op // of a unit with a Key, if this op stands for all of them; sorted by Began
+	tries *attempts // not nil if this op stands for a unit with a Key
 }
+
+// attempts are the tries of one unit, sorted by Began. (Op is comparable.)
+type attempts struct{ ops []*Op }
 
 // History is a list of ops on some resources, in any order.
 type History struct {

@@ -127,13 +127,13 @@ func wasTried(op *Op) bool { return op.tries != nil }
 
 // mayHaveApplied returns units without the tries that applied nothing.
 func mayHaveApplied(units []*Op) []*Op {
-	return reduced(units, func(op *Op) []*Op { return filter(op.tries, func(try *Op) bool { return !undone(try) }) })
+	return reduced(units, func(op *Op) []*Op { return filter(op.tries.ops, func(try *Op) bool { return !undone(try) }) })
 }
 
 // firstAccepted returns accepted units with the one try that was accepted first.
 func firstAccepted(units []*Op) []*Op {
 	return reduced(units, func(op *Op) []*Op {
-		return filter(op.tries, func(try *Op) bool { return try.Outcome == Accepted && try.Ended == op.Ended })[:1]
+		return filter(op.tries.ops, func(try *Op) bool { return try.Outcome == Accepted && try.Ended == op.Ended })[:1]
 	})
 }
 
@@ -143,7 +143,7 @@ func reduced(units []*Op, keep func(*Op) []*Op) []*Op {
 	for i, op := range all {
 		if wasTried(op) {
 			less := *op
-			less.tries = keep(op)
+			less.tries = &attempts{keep(op)}
 			all[i] = &less
 		}
 	}

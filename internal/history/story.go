@@ -72,12 +72,12 @@ func mergeTries(units []*Op) []*Op {
 		case op.Key == "":
 			all = append(all, op)
 		case one == nil:
-			one = &Op{Kind: Unit, Resource: op.Resource, Key: op.Key}
+			one = &Op{Kind: Unit, Resource: op.Resource, Key: op.Key, tries: &attempts{}}
 			merged[op.Key] = one
 			all = append(all, one)
 			fallthrough
 		default:
-			one.tries = append(one.tries, op)
+			one.tries.ops = append(one.tries.ops, op)
 		}
 	}
 	for _, one := range merged {
@@ -88,15 +88,15 @@ func mergeTries(units []*Op) []*Op {
 
 // settle sets the outcome and the times of a unit from its tries.
 func (op *Op) settle() {
-	first := op.tries[0]
+	first := op.tries.ops[0]
 	op.Outcome, op.Began, op.Ended = first.Outcome, first.Began, first.Ended
-	for _, try := range op.tries {
+	for _, try := range op.tries.ops {
 		if undone(op) && !undone(try) {
 			op.Outcome, op.Began = Unknown, try.Began
 		}
 		op.Ended = max(op.Ended, try.Ended)
 	}
-	if accepted := filter(op.tries, func(try *Op) bool { return try.Outcome == Accepted }); len(accepted) > 0 {
+	if accepted := filter(op.tries.ops, func(try *Op) bool { return try.Outcome == Accepted }); len(accepted) > 0 {
 		op.Outcome, op.Ended = Accepted, accepted[0].Ended
 		for _, try := range accepted {
 			op.Ended = min(op.Ended, try.Ended)

@@ -53,7 +53,7 @@ func eachTry(ops []*Op) []*Op {
 		if op == nil || op.tries == nil {
 			all = append(all, op)
 		} else {
-			all = append(all, op.tries...)
+			all = append(all, op.tries.ops...)
 		}
 	}
 	return all
@@ -144,7 +144,7 @@ func list(units []*Op) string {
 		if op.tries == nil {
 			names = append(names, owned(op, ""))
 		} else {
-			names = append(names, "one, tried as "+list(op.tries))
+			names = append(names, "one, tried as "+list(op.tries.ops))
 		}
 	}
 	if more := len(units) - len(names); more > 0 {

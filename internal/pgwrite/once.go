@@ -14,10 +14,11 @@ import (
 // unit is a unit of the call's one resource. A nil unit is that of a write that is not
 // applied once.
 type unit struct {
-	key   string
-	args  []any // resource, key, fingerprint, retention
-	stmts *statements
-	found []byte // the server's reply: nil if the unit did not exist
+	resource string
+	key      string
+	args     []any // resource, key, fingerprint, retention
+	stmts    *statements
+	found    []byte // the server's reply: nil if the unit did not exist
 }
 
 // insertion returns the statement that inserts the unit.
@@ -32,11 +33,12 @@ func (u *unit) insertion() []Statement {
 func (u *unit) scan(row pgx.Row) error { return row.Scan(&u.found) }
 
 // first returns the result of a unit that existed, or [guard.ErrKeyReused].
-func (u *unit) first() ([]byte, error) {
+func (u *unit) first(ctx context.Context) ([]byte, error) {
 	result, same := pgadmit.FirstResult(u.found)
 	if !same {
-		return nil, fmt.Errorf("sqlguard: unit %s of %s: %w", u.key, u.args[0], guard.ErrKeyReused)
+		return nil, fmt.Errorf("sqlguard: unit %s of %s: %w", u.key, u.resource, guard.ErrKeyReused)
 	}
+	noteRepeated(ctx, u.resource, u.key)
 	return result, nil
 }
 
@@ -51,8 +53,9 @@ func (c *Call) Once(ctx context.Context, resource string, named guard.Unit, fn f
 	if err != nil {
 		return nil, err
 	}
-	u := &unit{key: named.Key, args: []any{resource, named.Key, named.Sum(), milliseconds(keep)}, stmts: statementsOf(c.Schema)}
+	u := &unit{resource: resource, key: named.Key, args: []any{resource, named.Key, named.Sum(), milliseconds(keep)}, stmts: statementsOf(c.Schema)}
 	c.quiet = true
+	noteTried(ctx, resource, named.Key)
 	tx, over, err := c.begin(ctx, u)
 	if err != nil {
 		return c.afterRefusal(ctx, u, err)
@@ -61,7 +64,7 @@ func (c *Call) Once(ctx context.Context, resource string, named guard.Unit, fn f
 		rollback(ctx, tx)
 		over.giveBack()
 		c.at(stepUndone)
-		return u.first()
+		return u.first(ctx)
 	}
 	var result []byte
 	err = c.run(ctx, tx, over, func(tx pgx.Tx) (err error) {
@@ -96,9 +99,9 @@ func (c *Call) afterRefusal(ctx context.Context, u *unit, refusal error) ([]byte
 	err := c.QueryRow(ctx, u.stmts.findUnit, u.args[:3], &u.found)
 	switch {
 	case err != nil:
-		return nil, guard.WithCause(ctx, NothingApplied(fmt.Errorf("sqlguard: whether unit %s of %s was applied before its token became stale: %w", u.key, u.args[0], err)))
+		return nil, guard.WithCause(ctx, NothingApplied(fmt.Errorf("sqlguard: whether unit %s of %s was applied before its token became stale: %w", u.key, u.resource, err)))
 	case u.found == nil:
 		return nil, guard.WithCause(ctx, c.Hooks.Outcome(ctx, refusal, false))
 	}
-	return u.first()
+	return u.first(ctx)
 }

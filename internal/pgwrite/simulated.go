@@ -115,6 +115,14 @@ func (s *Sent) Wrote(tag pgconn.CommandTag) {
 // WroteAll records that the body may have written, whatever its tags are.
 func (s *Sent) WroteAll() { s.wrote = true }
 
+func noteTried(ctx context.Context, resource, key string) {
+	failpoint.Note(ctx, failpoint.Tried{Resource: resource, Key: key})
+}
+
+func noteRepeated(ctx context.Context, resource, key string) {
+	failpoint.Note(ctx, failpoint.Repeated{Resource: resource, Key: key})
+}
+
 func noteMinted(ctx context.Context, tok token.Token) {
 	failpoint.Note(ctx, failpoint.Minted{Resource: tok.Resource, Number: tok.Number, Holder: tok.Holder})
 }

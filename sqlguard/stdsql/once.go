@@ -61,6 +61,7 @@ func (g *Guard) Once(ctx context.Context, resource string, named guard.Unit, fn 
 	if err != nil {
 		return nil, err
 	}
+	noteTried(ctx, u)
 	var result []byte
 	err = g.update(ctx, admission{dialect: d, toks: toks, purpose: writing, quiet: true}, func(tx *sql.Tx) (err error) {
 		result, err = u.apply(ctx, d, tx, fn)
@@ -68,7 +69,7 @@ func (g *Guard) Once(ctx context.Context, resource string, named guard.Unit, fn 
 	})
 	switch {
 	case u.first != nil:
-		return u.firstResult()
+		return u.firstResult(ctx)
 	case err == nil:
 		return result, nil
 	case u.begun || !errors.As(err, new(*guard.StaleError)):
@@ -119,10 +120,11 @@ func (u *unit) apply(ctx context.Context, d dialect, tx *sql.Tx, fn func(tx *sql
 }
 
 // firstResult returns the result of a unit that exists, or [guard.ErrKeyReused].
-func (u *unit) firstResult() ([]byte, error) {
+func (u *unit) firstResult(ctx context.Context) ([]byte, error) {
 	if !u.first.same {
 		return nil, fmt.Errorf("stdsql: unit %s of %s: %w", u.Key, u.resource, guard.ErrKeyReused)
 	}
+	noteRepeated(ctx, u)
 	return u.first.result, nil
 }
 
@@ -140,7 +142,7 @@ func (g *Guard) afterRefusal(ctx context.Context, d dialect, u *unit, refusal er
 	if u.first == nil {
 		return nil, guard.WithCause(ctx, g.Hooks.Outcome(ctx, refusal, false))
 	}
-	return u.firstResult()
+	return u.firstResult(ctx)
 }
 
 // The statements of MySQL and SQLite: see 00002_once.sql in package migrations.

@@ -56,6 +56,14 @@ func joinSteps(ctx context.Context, tx Tx) (admitted func()) {
 	return func() { failpoint.At(ctx, failpoint.Admitted, key) }
 }
 
+func noteTried(ctx context.Context, u *unit) {
+	failpoint.Note(ctx, failpoint.Tried{Resource: u.resource, Key: u.Key})
+}
+
+func noteRepeated(ctx context.Context, u *unit) {
+	failpoint.Note(ctx, failpoint.Repeated{Resource: u.resource, Key: u.Key})
+}
+
 func noteMinted(ctx context.Context, tok token.Token) {
 	failpoint.Note(ctx, failpoint.Minted{Resource: tok.Resource, Number: tok.Number, Holder: tok.Holder})
 }
