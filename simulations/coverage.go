@@ -17,6 +17,7 @@ type coverage struct {
 	ended, ofTwo              int // interleavings of two holders that were performed before Limit ended them, and all
 	drivers                   []string
 	evicted, lost, waited     int
+	repeated                  int    // units that got a first result
 	dropped                   int    // units of which a write was lost before it reached its server
 	usedFirst                 bool   // Do used the token of its context, and then took the lock itself
 	unheard                   int    // writes over traced connections under contexts that are not Do's
@@ -49,6 +50,9 @@ func (c *coverage) observe(st *stage) {
 			c.lost += f.lost
 			if f.dropped {
 				c.dropped++
+			}
+			if f.repeated {
+				c.repeated++
 			}
 			c.usedFirst = c.usedFirst || f.usedFirst
 			c.idles = c.idles || f.idles
@@ -85,7 +89,7 @@ func (c *coverage) count(p *performance) {
 func (c *coverage) add(other coverage) {
 	c.planned, c.performed, c.drawn = c.planned+other.planned, c.performed+other.performed, c.drawn+other.drawn
 	c.evicted, c.lost, c.waited = c.evicted+other.evicted, c.lost+other.lost, c.waited+other.waited
-	c.hidden += other.hidden
+	c.hidden, c.repeated = c.hidden+other.hidden, c.repeated+other.repeated
 	c.ended, c.ofTwo = c.ended+other.ended, c.ofTwo+other.ofTwo
 	c.idles, c.guarded = c.idles || other.idles, c.guarded || other.guarded
 	c.beside, c.unguarded = cmp.Or(c.beside, other.beside), cmp.Or(c.unguarded, other.unguarded)
@@ -107,6 +111,9 @@ func (c *coverage) String() string {
 	}
 	if c.lost > 0 {
 		fmt.Fprintf(&text, "; %d answers to writes were lost", c.lost)
+	}
+	if c.repeated > 0 {
+		fmt.Fprintf(&text, "; %d tries of a unit got its first result", c.repeated)
 	}
 	for _, gap := range slices.Concat(c.unobserved(), c.unperformed()) {
 		text.WriteString("\nsimulations: not covered: " + gap)

@@ -32,6 +32,7 @@ func scout(ctx context.Context, s Subject, twin bool) (*explorer, error) {
 		return nil, err
 	}
 	defer st.close()
+	st.unit = "" // so that both do a unit, and have all of its steps
 	x := &explorer{subject: s, twin: twin, blocked: map[int]bool{}}
 	var failed error
 	for _, name := range []string{"A", "B"} {

@@ -65,7 +65,9 @@ type facts struct {
 	dropped     bool // a COMMIT, or another write, was not sent
 	usedFirst   bool // it used the token of its context, and then held the resource
 	minted      bool
-	done        bool // the unit of work has ended
+	tried       []string // the keys of the units that guards were to apply once
+	repeated    bool     // a guard returned the first result of a unit
+	done        bool     // the unit of work has ended
 }
 
 // traced is implemented by the keys of tracers, and not by those of guards.
@@ -130,6 +132,10 @@ func (f *facts) note(fact any) {
 		f.refused, f.refusedLast = append(f.refused, fact.Err), true
 	case failpoint.UsedFirst:
 		f.usedFirst = true
+	case failpoint.Tried:
+		f.tried = append(f.tried, fact.Key)
+	case failpoint.Repeated:
+		f.repeated = true
 	case failpoint.Minted:
 		f.minted = true
 		f.mintedAs = append(f.mintedAs, fact.Resource)
@@ -161,6 +167,16 @@ func (f *facts) set(change func(*facts)) {
 func (f *facts) is(so func(*facts) bool) (is bool) {
 	f.set(func(f *facts) { is = so(f) })
 	return is
+}
+
+// repeats reports whether a guard has returned the first result of a unit.
+func (f *facts) repeats() bool { return f.is(func(f *facts) bool { return f.repeated }) }
+
+// keys returns the keys of the units that guards were to apply once.
+func (f *facts) keys() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.tried)
 }
 
 func (f *facts) bounded() { f.set(func(f *facts) { f.idles = true }) }

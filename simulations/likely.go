@@ -81,7 +81,7 @@ func (e *evidence) awaitStrays() {
 // likely returns the lines of the first kind of evidence that is found.
 func (e *evidence) likely() []string {
 	for _, find := range []func() []string{
-		e.endless, e.strays, e.names, e.tokens, e.outcomes, e.unfenced, e.unseenWrites, e.reads, e.foreign,
+		e.endless, e.otherUnit, e.strays, e.names, e.tokens, e.tries, e.outcomes, e.unfenced, e.unseenWrites, e.reads, e.foreign,
 	} {
 		if lines := find(); len(lines) > 0 {
 			return lines
@@ -353,6 +353,8 @@ func (x *explorer) likelyVacuous() []string {
 		return lines
 	}
 	switch {
+	case x.subject.DoOnce != nil:
+		return []string{"DoOnce applied one unit, although each writer of the twin had another key: it must identify its unit by key. Or Count does not count units"}
 	case x.subject.Unguarded != nil:
 		return []string{"Unguarded is guarded, or cannot be stopped in the middle: add the tracer of your driver (pgxpoint, sqlpoint), or call simulations.Failpoint between its read and its write"}
 	case !x.covered.guarded && !e.checks():

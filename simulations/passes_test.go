@@ -52,6 +52,8 @@ var surviving = map[string]func(*testing.T, scope){
 	"programs that write outside of Hold": runOutsideHold,
 	"programs over database/sql":          runRightOverDatabaseSQL,
 	"programs over Redis":                 runRightOverRedis,
+	"Once":                                runOnce,
+	"Once over database/sql":              runOnceOverDatabaseSQL,
 	"a program over HTTP":                 runRightOverHTTP,
 	"a fence by hand, with FOR SHARE":     runForShare,
 }

@@ -2,6 +2,7 @@ package simulations
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"strings"
 	"sync"
@@ -32,6 +33,7 @@ type stage struct {
 	holds    bool  // an undisturbed unit holds the resource itself
 	broken   error // why the interleaving could not be performed
 	unheard  *unheard
+	unit     string // the key of the one unit that all writers do, for DoOnce; "" if each does its own
 }
 
 func newStage(ctx context.Context, s Subject, twin bool) (*stage, error) {
@@ -45,6 +47,9 @@ func newStage(ctx context.Context, s Subject, twin bool) (*stage, error) {
 		return nil, fmt.Errorf("simulations: Count: %w", err)
 	}
 	st.base = base
+	if s.DoOnce != nil {
+		st.unit = rand.Text()
+	}
 	if err := st.look(); err != nil {
 		return nil, err
 	}
@@ -58,11 +63,29 @@ func (st *stage) close() { st.unheard.stop() }
 // unfenced reports whether the twin is code of its own, which claims nothing.
 func (st *stage) unfenced() bool { return st.twin && st.subject.Unguarded != nil }
 
-func (st *stage) do(ctx context.Context) error {
-	if st.unfenced() {
+func (st *stage) do(ctx context.Context, key string) error {
+	switch {
+	case st.unfenced():
 		return st.subject.Unguarded(ctx)
+	case st.subject.DoOnce != nil:
+		return st.subject.DoOnce(ctx, key)
 	}
 	return st.subject.Do(ctx)
+}
+
+// keys returns the key of a writer's unit in the history, and the key for DoOnce. The twin
+// does not recognize a repeat.
+func (st *stage) keys() (unit, key string) {
+	switch {
+	case st.subject.DoOnce == nil:
+		return "", ""
+	case st.unit == "":
+		key = rand.Text()
+		return key, key
+	case st.twin:
+		return st.unit, rand.Text()
+	}
+	return st.unit, st.unit
 }
 
 func (st *stage) add(op history.Op) { st.recorder.Add(op) }
@@ -193,6 +216,10 @@ func (st *stage) sum() error {
 	}
 	return st.verdict()
 }
+
+// countNow counts right after a writer of the one unit was acknowledged: a later writer may
+// apply the unit, and so hide that it had not been applied. An error is left to count.
+func (st *stage) countNow() { _ = st.count() }
 
 func (st *stage) count() error {
 	op := history.Op{

@@ -11,8 +11,8 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// Subject is the code under test. Resource, Do and Count are required, and either Issuer
-// or Expire.
+// Subject is the code under test. Resource and Count are required, Do or DoOnce, and
+// Issuer or Expire.
 type Subject struct {
 	// Issuer grants the tokens for Resource. Nothing else may use the resource during the
 	// test.
@@ -35,6 +35,19 @@ type Subject struct {
 	// Count must grow by one; a guard's refusal means that it must not; any other error
 	// allows both.
 	Do func(ctx context.Context) error
+	// DoOnce replaces Do for work that must be applied once, however often and by
+	// whichever holder it is tried, as with Once of the guards. All writers of an
+	// interleaving do the same unit of work, which key identifies. It must be a part of
+	// what identifies the unit in the code under test, such as the Key of [guard.Unit].
+	//
+	// Nil means that Count has grown by one in all, whichever writers returned nil: it is
+	// called again after each nil. A guard's refusal means that this writer has applied nothing. Any other error
+	// allows both. Count must never grow by two: DoOnce may repeat the unit after any
+	// error. All else that is said about Do holds for DoOnce.
+	//
+	// In the undisturbed run, and in the twin, each writer gets another key. So the twin
+	// is applied more than once, unless DoOnce ignores its key. Unguarded must be nil.
+	DoOnce func(ctx context.Context, key string) error
 	// Count returns the number of units in the resource, plus any constant: a balance in
 	// units, or the rows of a ledger. It must not use a cache.
 	Count func(ctx context.Context) (int, error)
@@ -106,8 +119,10 @@ func (s Subject) complete() (Subject, error) {
 		return s, errors.New("simulations: Subject has neither an Issuer nor Expire")
 	case s.kept() && (s.Issuer != nil || s.Claim != nil):
 		return s, errors.New("simulations: Subject has Expire, and also an Issuer or a Claim")
-	case s.Do == nil:
-		return s, errors.New("simulations: Subject has no Do")
+	case s.Do == nil && s.DoOnce == nil:
+		return s, errors.New("simulations: Subject has neither Do nor DoOnce")
+	case s.DoOnce != nil && (s.Do != nil || s.Unguarded != nil):
+		return s, errors.New("simulations: Subject has DoOnce, and also Do or Unguarded")
 	case s.Count == nil:
 		return s, errors.New("simulations: Subject has no Count")
 	case s.TTL < 0 || s.MaxBlocking < 0 || s.Budget < 0 || s.Limit < 0:

@@ -154,12 +154,13 @@ func (w *writer) work(ctx context.Context) error {
 		return nil
 	}
 	w.pass(stepDo)
-	op := history.Op{Kind: history.Unit, Began: w.now()}
+	unit, key := w.stage.keys()
+	op := history.Op{Kind: history.Unit, Began: w.now(), Key: unit}
 	if tok := w.tok.Load(); tok != nil {
 		ctx = failpoint.WithOuterToken(ctx, tok.Resource, *tok)
 		w.outer.Store(&ctx)
 	}
-	err := w.stage.do(ctx)
+	err := w.stage.do(ctx, key)
 	w.facts.finish()
 	w.recordDeferred(err)
 	if tok := w.tok.Load(); tok != nil {
@@ -173,11 +174,14 @@ func (w *writer) work(ctx context.Context) error {
 	}
 	w.outcome, w.said = op.Outcome, err
 	w.record(op)
-	if op.Outcome == history.Accepted && !w.traced.Load() && op.Number > 0 {
+	if op.Outcome == history.Accepted && !w.traced.Load() && op.Number > 0 && op.Key == "" && !w.facts.repeats() {
 		op.Kind = history.Write // a unit without reported writes counts as one
 		w.record(op)
 	}
 	w.did = err == nil
+	if op.Key != "" && op.Outcome == history.Accepted {
+		w.stage.countNow()
+	}
 	w.pass(stepDone)
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"sort"
-	"strings"
 	"time"
 )
 
@@ -64,6 +63,9 @@ func surplus(s *story, count *steps, spans []span) *Violation {
 	if k == 0 {
 		return nil
 	}
+	if v := s.appliedTwice(count.high[k].read, k); v != nil {
+		return v
+	}
 	among := slices.DeleteFunc(spans, func(sp span) bool { return sp.first > k })
 	until := tally(among, count.top+1, func(sp span) int { return sp.last })
 	from, fit := k, until[count.top+1]
@@ -82,12 +84,7 @@ func surplus(s *story, count *steps, spans []span) *Violation {
 	}
 	among = slices.DeleteFunc(among, func(sp span) bool { return undone(sp.op) })
 	read := count.high[k].read
-	units := opsOf(among)
-	if slices.ContainsFunc(units, wasTried) {
-		units = mayHaveApplied(units)
-		why = fmt.Sprintf("applied twice: %s: %s.", strings.TrimSuffix(why, "."), list(units))
-	}
-	return violation(why, append(units, since, read)...).
+	return violation(why, append(opsOf(among), since, read)...).
 		expect("%s", s.tooMany(read, k-1, tallied{from - 1, opsOf(among)}))
 }
 
@@ -120,6 +117,17 @@ func lost(s *story, count *steps, spans []span) *Violation {
 	}
 	return violation(why, append(units, base, read)...).
 		expect("%s", s.tooFew(read, j+1, tallied{from - 1, opsOf(among)}))
+}
+
+// appliedTwice returns the violation of a read that counted k or more, if fewer units can
+// have been applied until then, and one of them has a Key.
+func (s *story) appliedTwice(read *Op, k int) *Violation {
+	begun := mayHaveApplied(filter(s.units, func(op *Op) bool { return !undone(op) && op.Began <= read.Ended }))
+	if len(begun) >= k || !slices.ContainsFunc(begun, wasTried) {
+		return nil
+	}
+	why := fmt.Sprintf("applied twice: %d counted, and only %d can have been: %s.", k, len(begun), list(begun))
+	return violation(why, append(begun, read)...).expect("%s", s.tooMany(read, len(begun), tallied{0, begun}))
 }
 
 // wasTried reports whether op stands for the tries of one unit.

@@ -141,9 +141,12 @@ func list(units []*Op) string {
 	}
 	var names []string
 	for _, op := range units[:min(len(units), mostListed)] {
-		if op.tries == nil {
+		switch {
+		case op.tries == nil:
 			names = append(names, owned(op, ""))
-		} else {
+		case len(op.tries.ops) == 1:
+			names = append(names, owned(op.tries.ops[0], ""))
+		default:
 			names = append(names, "one, tried as "+list(op.tries.ops))
 		}
 	}
