@@ -13,7 +13,7 @@ import (
 
 func TestTestingPageQuotesCodeThatCompiles(t *testing.T) {
 	t.Parallel()
-	doccheck.Check(t, "docs/testing.md", "examples/withdraw", "examples/adopt")
+	doccheck.Check(t, "docs/testing.md", "examples/withdraw", "examples/adopt", "sqlguard")
 }
 
 func TestOtherPagesQuoteCodeThatCompiles(t *testing.T) {

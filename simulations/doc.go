@@ -79,5 +79,6 @@ package simulations
 //	                 first failure, and its file
 //	likely.go        the lines "Likely:": which evidence leads to which mistake, and in which
 //	                 order; why a twin was not corrupted
+//	likely_once.go   the same for DoOnce: how tries of one unit were not recognized as such
 //	mistakes.go      the texts of the mistakes
 //	coverage.go      the lines "covered" and "not covered" that a pass logs

@@ -141,12 +141,16 @@ func TestAnIncompleteSubjectIsRefused(t *testing.T) {
 	t.Parallel()
 	for says, spoil := range map[string]func(*simulations.Subject){
 		"neither an Issuer nor Expire": func(s *simulations.Subject) { s.Issuer = nil },
-		"no Do":                        func(s *simulations.Subject) { s.Do = nil },
-		"no Count":                     func(s *simulations.Subject) { s.Count = nil },
-		"negative duration":            func(s *simulations.Subject) { s.Budget = -time.Second },
-		"has a negative duration":      func(s *simulations.Subject) { s.Limit = -time.Second },
-		"resource":                     func(s *simulations.Subject) { s.Resource = "" },
-		"Count: out of order":          func(s *simulations.Subject) { s.Count = broken },
+		"neither Do nor DoOnce":        func(s *simulations.Subject) { s.Do = nil },
+		"DoOnce, and also Do or":       func(s *simulations.Subject) { s.DoOnce = func(context.Context, string) error { return nil } },
+		"DoOnce, and also Do or Unguarded": func(s *simulations.Subject) {
+			s.Do, s.DoOnce, s.Unguarded = nil, func(context.Context, string) error { return nil }, s.Do
+		},
+		"no Count":                func(s *simulations.Subject) { s.Count = nil },
+		"negative duration":       func(s *simulations.Subject) { s.Budget = -time.Second },
+		"has a negative duration": func(s *simulations.Subject) { s.Limit = -time.Second },
+		"resource":                func(s *simulations.Subject) { s.Resource = "" },
+		"Count: out of order":     func(s *simulations.Subject) { s.Count = broken },
 		"nothing disturbs it, 10 times: out of order": func(s *simulations.Subject) {
 			s.Do = func(context.Context) error { return errOutOfOrder }
 		},

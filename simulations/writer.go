@@ -174,8 +174,8 @@ func (w *writer) work(ctx context.Context) error {
 	}
 	w.outcome, w.said = op.Outcome, err
 	w.record(op)
-	if op.Outcome == history.Accepted && !w.traced.Load() && op.Number > 0 && op.Key == "" && !w.facts.repeats() {
-		op.Kind = history.Write // a unit without reported writes counts as one
+	if op.Outcome == history.Accepted && !w.traced.Load() && op.Number > 0 && op.Key == "" {
+		op.Kind = history.Write // a unit without reported writes counts as one; a repeat writes nothing
 		w.record(op)
 	}
 	w.did = err == nil

@@ -130,6 +130,52 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// A repeat of a unit ends without a write, whether its token is stale or not, and is noted.
+// A stale token without a unit is refused.
+func TestStepsOfOnce(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []string{"none", "reply", "commit"} {
+		t.Run("lost: "+fault, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t)
+			e.admitted(33)
+			h := hooktest.Record{DropReplies: fault == "reply", DropCommits: fault == "commit"}
+			unit := []any{failpoint.Tried{Resource: resource, Key: payment.Key}}
+			repeated := append(unit, failpoint.Repeated{Resource: resource, Key: payment.Key})
+			once := func(number int64, is error, steps []string, notes []any) {
+				t.Helper()
+				h.Notes = nil
+				require.Equal(t, steps, during(&h, func() {
+					result, err := e.guard.Once(h.Listen(e.ctx(number)), resource, payment, e.pay("first"))
+					require.ErrorIs(t, err, is)
+					if err == nil {
+						require.Equal(t, "first", string(result))
+					}
+				}))
+				require.Equal(t, notes, h.Notes)
+			}
+			first := []string{"begin", "admitted", "commit", "applied"}
+			if fault != "none" {
+				once(33, guard.ErrUnknown, []string{"begin", "admitted", "commit", "unknown"}, unit)
+			}
+			h.DropReplies, h.DropCommits = false, false
+			if fault != "reply" {
+				once(33, nil, first, unit)
+			}
+			once(33, nil, []string{"begin", "undone"}, repeated)
+			e.admitted(34)
+			once(33, nil, []string{"begin", "undone"}, repeated)
+			once(34, nil, []string{"begin", "undone"}, repeated)
+			require.Equal(t, int64(101), e.balance())
+			e.exec("DELETE FROM units")
+			h.Notes = nil
+			_, err := e.guard.Once(h.Listen(e.ctx(33)), resource, payment, mustNotRun)
+			require.ErrorIs(t, err, guard.ErrStale)
+			require.Equal(t, append(unit, failpoint.Refused{Err: err}), h.Notes)
+		})
+	}
+}
+
 // While a writer is paused at a step, the database is in the state that the step's name
 // describes.
 func TestAStepIsWhereItsNameSays(t *testing.T) {

@@ -75,6 +75,51 @@ func TestSteps(t *testing.T) {
 	})
 }
 
+// A repeat of a unit ends without a write, whether its token is stale or not, and is noted.
+func TestStepsOfOnce(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, db *database) {
+		for _, fault := range []string{"none", "reply", "commit"} {
+			if db.dialect == stdsql.SQLite && fault != "none" {
+				continue // it has no connection to lose
+			}
+			db.forget(t)
+			db.claim(t, tok(33, "a"))
+			before := db.balance(t)
+			h := hooktest.Record{DropReplies: fault == "reply", DropCommits: fault == "commit"}
+			unit := guard.Unit{Key: "lost/" + fault}
+			tried := []any{failpoint.Tried{Resource: account, Key: unit.Key}}
+			repeated := append(tried, failpoint.Repeated{Resource: account, Key: unit.Key})
+			once := func(number int64, is error, notes []any, steps ...failpoint.Step) {
+				t.Helper()
+				h.Steps, h.Notes = nil, nil
+				ctx := h.Listen(holding(t, number, "a"))
+				result, err := db.guard().Once(ctx, account, unit, func(tx *sql.Tx) ([]byte, error) {
+					return []byte("first"), add(ctx, 10)(tx)
+				})
+				require.ErrorIs(t, err, is)
+				if err == nil {
+					require.Equal(t, "first", string(result))
+				}
+				require.Equal(t, steps, h.Steps)
+				require.Equal(t, notes, h.Notes)
+			}
+			if fault != "none" {
+				once(33, guard.ErrUnknown, tried, "begin", "admitted", "commit", "unknown")
+			}
+			h.DropReplies, h.DropCommits = false, false
+			if fault != "reply" {
+				once(33, nil, tried, "begin", "admitted", "commit", "applied")
+			}
+			once(33, nil, repeated, "begin", "admitted", "undone")
+			db.claim(t, tok(34, "a"))
+			once(33, nil, repeated, "begin", "undone")
+			once(34, nil, repeated, "begin", "admitted", "undone")
+			require.Equal(t, before+10, db.balance(t))
+		}
+	})
+}
+
 func TestStepsOfATokenThatWasNotClaimed(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, db *database) {
