@@ -52,6 +52,7 @@ var surviving = map[string]func(*testing.T, scope){
 	"programs that write outside of Hold": runOutsideHold,
 	"programs over database/sql":          runRightOverDatabaseSQL,
 	"programs over Redis":                 runRightOverRedis,
+	"Once in memory":                      runOnceInMemory,
 	"Once":                                runOnce,
 	"Once over database/sql":              runOnceOverDatabaseSQL,
 	"a program over HTTP":                 runRightOverHTTP,

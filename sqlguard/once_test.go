@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/failpoint"
+	"github.com/fencepost/fencepost/internal/test/hooktest"
 	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
@@ -227,4 +229,45 @@ func TestOnceAfterALostCommit(t *testing.T) {
 			require.Equal(t, want, e.balance(), "the twin")
 		})
 	}
+}
+
+// A repeat becomes stale after its first try was committed late:
+//
+//  1. A's try has not committed yet. A repeats it, and is stopped before its transaction.
+//  2. A's try is committed. B is admitted.
+//  3. A's repeat goes on. It is refused, and finds the unit.
+//
+// A guard that looks the unit up in step 1 does not find it.
+func TestARepeatThatBecomesStaleFindsItsUnit(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.admitted(33)
+	inFn, commit, stopped, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	first := make(chan error, 1)
+	go func() {
+		_, err := e.guard.Once(e.ctx(33), resource, payment, func(tx pgx.Tx) ([]byte, error) {
+			close(inFn)
+			<-commit
+			return e.pay("first")(tx)
+		})
+		first <- err
+	}()
+	<-inFn
+	h := hooktest.Record{OnStep: func(step failpoint.Step) {
+		if step == failpoint.Begin {
+			close(stopped)
+			<-goOn
+		}
+	}}
+	repeat := make(chan string, 1)
+	go func() {
+		got, err := e.guard.Once(h.Listen(e.ctx(33)), resource, payment, func(pgx.Tx) ([]byte, error) { return nil, errors.New("fn ran") })
+		repeat <- fmt.Sprint(string(got), err)
+	}()
+	<-stopped
+	close(commit)
+	require.NoError(t, <-first)
+	e.admitted(34)
+	close(goOn)
+	require.Equal(t, "first<nil>", <-repeat)
 }
