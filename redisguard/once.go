@@ -56,6 +56,7 @@ func (g *Guard) Once(ctx context.Context, resource string, unit guard.Unit, scri
 	w.verb, w.script, w.keys, w.partial = "once", once(script), keys, true
 	w.record = unitKey(w.mark, unit.Key)
 	w.args = append(g.flat(ctx, args), string(unit.Sum()), max(1, keep.Milliseconds()))
+	w.noteTried(ctx, unit.Key)
 	return w.do(ctx)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/internal/netfault"
 	"github.com/fencepost/fencepost/internal/test/hooktest"
 	"github.com/fencepost/fencepost/redisguard"
@@ -341,18 +342,22 @@ func TestARecordSharesTheSlotOfItsMark(t *testing.T) {
 func TestStepsOfOnce(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
+	var h hooktest.Record
 	steps := func(number int64, u guard.Unit) (string, error) {
-		var h hooktest.Record
+		h = hooktest.Record{}
 		_, err := e.pay(with(h.Listen(t.Context()), number, "a"), u, "x")
 		require.Len(t, h.Transactions(), 1)
 		return h.Transactions()[0], err
 	}
+	tried := failpoint.Tried{Resource: resource, Key: unit.Key}
 	seen, err := steps(33, unit)
 	require.NoError(t, err)
 	require.Equal(t, "begin applied", seen)
+	require.Equal(t, []any{tried}, h.Notes)
 	seen, err = steps(32, unit)
 	require.NoError(t, err)
 	require.Equal(t, "begin undone", seen, "this call wrote nothing")
+	require.Equal(t, []any{tried, failpoint.Repeated{Resource: resource, Key: unit.Key}}, h.Notes)
 	seen, err = steps(32, guard.Unit{Key: "another"})
 	require.ErrorIs(t, err, guard.ErrStale)
 	require.Equal(t, "begin undone", seen)

@@ -27,6 +27,12 @@ func claimSteps(ctx context.Context) (ended func()) {
 
 func (w *write) begins(ctx context.Context) { failpoint.At(ctx, failpoint.Begin, w) }
 
+// noteTried reports that w is about to apply a unit once.
+func (w *write) noteTried(ctx context.Context, key string) {
+	w.unit = key
+	failpoint.Note(ctx, failpoint.Tried{Resource: w.resource, Key: key})
+}
+
 // drops returns the error of a lost reply if a simulation prevents the write from being
 // sent.
 func (w *write) drops(ctx context.Context) error {
@@ -45,6 +51,7 @@ func (w *write) ends(ctx context.Context, value any, err error) (any, error) {
 	step := failpoint.LastStep(err, guard.ErrUnknown)
 	if w.first { // this call has written nothing
 		step = failpoint.Undone
+		failpoint.Note(ctx, failpoint.Repeated{Resource: w.resource, Key: w.unit})
 	}
 	failpoint.At(ctx, step, w)
 	return value, err

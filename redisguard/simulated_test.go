@@ -31,6 +31,23 @@ func TestACounterSurvivesThePause(t *testing.T) {
 	})
 }
 
+// hazard G39
+func TestAUnitSurvivesThePause(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	simulations.Run(t, simulations.Subject{
+		Issuer: new(memtoken.Issuer), Resource: resource, Claim: e.guard.Admit,
+		DoOnce: func(ctx context.Context, key string) error {
+			_, err := e.guard.Once(ctx, resource, guard.Unit{Key: key}, increment, []string{e.key})
+			return err
+		},
+		Count: func(ctx context.Context) (int, error) {
+			n, err := e.client.IncrBy(ctx, e.key, 0).Result()
+			return int(n), err
+		},
+	})
+}
+
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -29,6 +29,7 @@ type write struct {
 	args    []any
 	partial bool   // a script that fails may have written a part
 	record  string // of Once: the key of the unit's record
+	unit    string // of Once: its Key
 	first   bool   // of Once: the unit had been recorded before
 
 	gate gate
