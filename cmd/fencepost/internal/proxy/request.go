@@ -27,6 +27,7 @@ type requestState struct {
 
 	// For the metrics.
 	answered, clientGone, storeFailed bool
+	replayed, keyRefused              bool
 }
 
 type stateKey struct{}
