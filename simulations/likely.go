@@ -353,8 +353,6 @@ func (x *explorer) likelyVacuous() []string {
 		return lines
 	}
 	switch {
-	case x.subject.DoOnce != nil:
-		return []string{"DoOnce applied one unit, although each writer of the twin had another key: it must identify its unit by key. Or Count does not count units"}
 	case x.subject.Unguarded != nil:
 		return []string{"Unguarded is guarded, or cannot be stopped in the middle: add the tracer of your driver (pgxpoint, sqlpoint), or call simulations.Failpoint between its read and its write"}
 	case !x.covered.guarded && !e.checks():

@@ -47,6 +47,7 @@ type Subject struct {
 	//
 	// In the undisturbed run, and in the twin, each writer gets another key. So the twin
 	// is applied more than once, unless DoOnce ignores its key. Unguarded must be nil.
+	// Package process requires Do.
 	DoOnce func(ctx context.Context, key string) error
 	// Count returns the number of units in the resource, plus any constant: a balance in
 	// units, or the rows of a ledger. It must not use a cache.

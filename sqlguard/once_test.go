@@ -243,6 +243,9 @@ func TestARepeatThatBecomesStaleFindsItsUnit(t *testing.T) {
 	e := newEnv(t)
 	e.admitted(33)
 	inFn, commit, stopped, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	finish, resume := sync.OnceFunc(func() { close(commit) }), sync.OnceFunc(func() { close(goOn) })
+	defer resume()
+	defer finish()
 	first := make(chan error, 1)
 	go func() {
 		_, err := e.guard.Once(e.ctx(33), resource, payment, func(tx pgx.Tx) ([]byte, error) {
@@ -264,10 +267,14 @@ func TestARepeatThatBecomesStaleFindsItsUnit(t *testing.T) {
 		got, err := e.guard.Once(h.Listen(e.ctx(33)), resource, payment, func(pgx.Tx) ([]byte, error) { return nil, errors.New("fn ran") })
 		repeat <- fmt.Sprint(string(got), err)
 	}()
-	<-stopped
-	close(commit)
+	select {
+	case <-stopped:
+	case got := <-repeat:
+		require.Fail(t, "the repeat did not begin a transaction", got)
+	}
+	finish()
 	require.NoError(t, <-first)
 	e.admitted(34)
-	close(goOn)
+	resume()
 	require.Equal(t, "first<nil>", <-repeat)
 }

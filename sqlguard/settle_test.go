@@ -341,11 +341,17 @@ func TestWithoutAnIncarnationACommitIsUnknown(t *testing.T) {
 
 	e.exec("ALTER TABLE fencepost.incarnation SET LOGGED")
 	require.Equal(t, []error{guard.ErrUnknown}, unsettled(usual))
-	e.exec("ALTER TABLE fencepost.incarnation SET UNLOGGED; UPDATE fencepost.incarnation SET system = system + 1")
-	require.Empty(t, unsettled(usual), "a row that a dump has brought is replaced")
+	e.exec("ALTER TABLE fencepost.incarnation SET UNLOGGED")
+	for _, dumped := range []string{"system = system + 1", "timeline = 'another'"} {
+		e.exec("UPDATE fencepost.incarnation SET " + dumped)
+		id := "SELECT id::text FROM fencepost.incarnation"
+		brought := query[string](e, id)
+		require.Empty(t, unsettled(usual))
+		require.NotEqual(t, brought, query[string](e, id), "a row that a dump has brought is replaced")
+	}
 	e.exec("CREATE FUNCTION public.aurora_version() RETURNS text LANGUAGE sql AS 'SELECT 1'")
 	require.Equal(t, []error{guard.ErrUnknown}, unsettled(usual))
-	require.Equal(t, int64(107), e.balance())
+	require.Equal(t, int64(108), e.balance())
 }
 
 // The transaction that begins an incarnation is asked for while its COMMIT is on its way,

@@ -85,6 +85,20 @@ func TestOnce(t *testing.T) {
 	})
 }
 
+func TestAKeyBelongsToItsResource(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, db *database) {
+		other := token.Token{Resource: "account/43", Number: 33, Holder: "h33"}
+		ctx := token.NewContext(holds(t, 33), other)
+		for _, resource := range []string{account, other.Resource} {
+			got, err := db.guard().Once(ctx, resource, payment, pay(t, resource))
+			require.NoError(t, err)
+			require.Equal(t, resource, string(got))
+		}
+		require.Equal(t, 102, db.balance(t))
+	})
+}
+
 func TestATryThatIsRolledBackLeavesNoUnit(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, db *database) {
@@ -154,6 +168,9 @@ func TestARepeatThatBecomesStaleFindsItsUnit(t *testing.T) {
 		db.claim(t, numbered(33))
 		ctx := holds(t, 33)
 		inFn, commit, stopped, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+		finish, resume := sync.OnceFunc(func() { close(commit) }), sync.OnceFunc(func() { close(goOn) })
+		defer resume()
+		defer finish()
 		first := make(chan error, 1)
 		go func() {
 			_, err := db.guard().Once(ctx, account, payment, func(tx *sql.Tx) ([]byte, error) {
@@ -175,11 +192,15 @@ func TestARepeatThatBecomesStaleFindsItsUnit(t *testing.T) {
 			got, err := db.guard().Once(h.Listen(ctx), account, payment, func(*sql.Tx) ([]byte, error) { return nil, errors.New("fn ran") })
 			repeat <- fmt.Sprint(string(got), err)
 		}()
-		<-stopped
-		close(commit)
+		select {
+		case <-stopped:
+		case got := <-repeat:
+			require.Fail(t, "the repeat did not begin a transaction", got)
+		}
+		finish()
 		require.NoError(t, <-first)
 		db.claim(t, numbered(34))
-		close(goOn)
+		resume()
 		require.Equal(t, "first<nil>", <-repeat)
 	})
 }
