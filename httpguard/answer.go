@@ -38,8 +38,8 @@ type Answer struct {
 const answerVersion = 1
 
 // Encode returns the answer in the form that is stored. It returns an error if the Status
-// is not final, if the Header has other fields than those listed above, and if a status
-// without content has a Body. The error ends the transaction of Once, and nothing is
+// is not final, if the Header has other fields than those listed above or a control
+// character, and if a status without content has a Body. The error ends the transaction of Once, and nothing is
 // applied.
 func (a Answer) Encode() ([]byte, error) {
 	if a.Status == 0 {
@@ -61,6 +61,11 @@ func (a Answer) Encode() ([]byte, error) {
 	}
 	text.WriteString("\r\n")
 	text.Write(a.Body)
+	// What cannot be read back, such as a field with a control character, must not be
+	// stored: each repeat would get a 500.
+	if _, err := decodeAnswer(text.Bytes()); err != nil {
+		return nil, fmt.Errorf("httpguard: Answer: it cannot be read back: %w", err)
+	}
 	return text.Bytes(), nil
 }
 

@@ -58,6 +58,7 @@ func TestWhatIsNoAnswer(t *testing.T) {
 		"no status":                  {Status: 600},
 		"a cookie":                   {Header: http.Header{"Set-Cookie": {"a=b"}}},
 		"a field of the connection":  {Header: http.Header{"Connection": {"close"}}},
+		"a control character":        {Header: http.Header{"Location": {"/a\x00"}}},
 		"a body after 204":           {Status: 204, Body: []byte("x")},
 	} {
 		_, err := a.Encode()
