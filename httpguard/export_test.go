@@ -24,3 +24,9 @@ var (
 	Read         = read
 	AppendSigned = appendSigned
 )
+
+// ParseKey and FormatKey read and write the field Idempotency-Key.
+var (
+	ParseKey  = parseKey
+	FormatKey = formatKey
+)

@@ -192,3 +192,30 @@ func TestWhichAnswersToKeysAreErrors(t *testing.T) {
 		})
 	}
 }
+
+// A key that is written is read back. What is accepted without quotes is the same key with
+// quotes, and a second line makes every field malformed.
+func FuzzKey(f *testing.F) {
+	for _, line := range []string{"k", `"k"`, `"k";v=1`, `a\b`, `"a\"b"`, "größe", "a,b", ""} {
+		f.Add(line)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		if text, err := httpguard.FormatKey(line); err == nil {
+			key, err := httpguard.ParseKey([]string{text})
+			require.NoError(t, err)
+			require.Equal(t, line, key)
+		}
+		key, err := httpguard.ParseKey([]string{line})
+		if err != nil {
+			return
+		}
+		require.NotEmpty(t, key)
+		text, err := httpguard.FormatKey(key)
+		require.NoError(t, err)
+		again, err := httpguard.ParseKey([]string{text})
+		require.NoError(t, err)
+		require.Equal(t, key, again)
+		_, err = httpguard.ParseKey([]string{line, line})
+		require.Error(t, err)
+	})
+}
