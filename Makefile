@@ -1,7 +1,7 @@
 # Fencepost's commands. `make` alone lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-busy verify containers test-oldest test-newest lint vet-os fuzz simulate rounds failures partitions fairness waiting acknowledged cuts experiment proof torture bench
+.PHONY: help setup test test-busy verify containers test-oldest test-newest lint vet-os fuzz simulate rounds failures partitions fairness waiting acknowledged cuts units experiment proof torture bench
 
 FUZZTIME ?= 60s
 BUSY ?= 5
@@ -13,6 +13,7 @@ FAIRNESS ?= 60s
 WAITING ?= 2500
 ACKNOWLEDGED ?= 100000
 CUTS ?= 1
+UNITS ?= 100000
 TORTURE ?= 100000
 ON_CONTAINERS := ./token/... ./lock ./guard/... ./sqlguard/... ./redisguard ./migrations ./simulations/pgxpoint ./simulations/sqlpoint ./internal/...
 DRIVERS := $(ON_CONTAINERS) ./httpguard/... ./simulations/...
@@ -92,6 +93,10 @@ acknowledged: ## make ACKNOWLEDGED (100000) read-modify-writes under pauses and 
 cuts: ## cut the connections of the SQL and Redis guards at every CUTS-th (1) byte, and print the errors (hours)
 	@set -o pipefail; FENCEPOST_CUTS=$(CUTS) go test ./lab/cut \
 		-count=1 -timeout 24h -v | grep -v -e '^ *===' -e '^ *--- PASS'
+
+units: ## apply UNITS (100000) units of work with Once on each engine, while workers and servers fail
+	@set -o pipefail; FENCEPOST_UNITS=$(UNITS) go test ./lab/once \
+		-count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
 
 experiment: ## count etcd's lost additions with and without a fence, RUNS (1) times two minutes
 	@FENCEPOST_EXPERIMENT_RUNS=$(RUNS) go test ./lab/etcdset \

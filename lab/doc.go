@@ -9,7 +9,8 @@
 //   - failures, partition, fairness, waiting: the issuers, with servers that are killed
 //     or cut off, or with many waiters.
 //   - cut: each connection of the guards, cut at each byte. `make cuts`.
-//   - once: units of work, applied once by workers that are killed and stopped.
+//   - once: units of work, applied once by workers that are killed and stopped. `make
+//     units`.
 //   - replicas: two processes of a service behind httpguard.
 //   - etcdset: etcd's lost additions, repeated. `make experiment`.
 //   - release: a rehearsal of a release. See RELEASING.md.

@@ -1,7 +1,7 @@
 // Package once_test tests that a unit of work is applied once, however its workers and its
 // servers fail:
 //
-//	FENCEPOST_UNITS=100000 go test ./lab/once -run TestStressOnce -v
+//	make units
 //
 // worker_test.go has the workers, which are processes, and the guards that they use;
 // rig_test.go shares units out among them, kills and stops them; this file has the
