@@ -217,7 +217,7 @@ func (p postgres) gone(ports []int) bool {
 const add = "UPDATE {schema}.accounts SET balance = balance + 1 WHERE id = 42"
 
 func (p postgres) door(name string, row bool, do func(context.Context) error) door {
-	d := door{name: name, do: do, tokens: everyToken, settled: strings.HasPrefix(name, "Update")}
+	d := door{name: name, do: do, tokens: everyToken, settled: strings.HasPrefix(name, "Update") || name == "Once"}
 	g := &sqlguard.Guard{DB: p.clean, Schema: p.schema, IdleTimeout: soon}
 	d.claim = func(ctx context.Context, tok token.Token) error {
 		second := tok
@@ -245,6 +245,9 @@ func (d door) absent(p postgres) door {
 
 // unadmitted is a door whose session a successor does not end: see Table.Claim.
 func (d door) unadmitted() door { d.bare = true; return d }
+
+// applies is a door that applies w once.
+func (d door) applies(w *work) door { d.once = w; return d }
 
 // marks is a door that writes only the mark, of a holder whose name has this prefix.
 func (d door) marks(p postgres, holder string, tokens ...string) door {
@@ -302,12 +305,16 @@ func (p postgres) doors(g *sqlguard.Guard, pool *pgxpool.Pool) []door {
 		require.NoError(p, err)
 		return tok
 	}
-	set := rowguard.Set{"balance": 7}
+	set, paid := rowguard.Set{"balance": 7}, new(work)
 	return []door{
 		p.door("Update", false, func(ctx context.Context) error { return g.Update(ctx, resource, update(ctx)) }),
 		p.door("UpdateAll", false, func(ctx context.Context) error {
 			return g.UpdateAll(ctx, []string{resource, neighbour}, update(ctx))
 		}),
+		p.door("Once", false, func(ctx context.Context) error {
+			_, err := g.Once(ctx, resource, paid.unit(), func(tx pgx.Tx) ([]byte, error) { return []byte("paid"), update(ctx)(tx) })
+			return err
+		}).applies(paid),
 		p.door("On.Exec", false, func(ctx context.Context) error { _, err := g.On(resource).Exec(ctx, write); return err }),
 		p.door("On.Query", false, func(ctx context.Context) error {
 			rows, err := g.On(resource).Query(ctx, write+" RETURNING id")
@@ -378,7 +385,7 @@ func (p postgres) std(r *relay, url string) *site {
 		},
 	}
 	for _, d := range stdDoors(p.T, db, g, p.sql(add)) {
-		made := p.door(d.name, false, d.do)
+		made := p.door(d.name, false, d.do).applies(d.once)
 		if d.name == "Admit" {
 			made = made.marks(p, "", "new", "stale")
 		}
@@ -421,8 +428,13 @@ func stdDoors(t *testing.T, db *sql.DB, g *stdsql.Guard, write string) []door {
 	update := func(ctx context.Context) func(*sql.Tx) error {
 		return func(tx *sql.Tx) error { _, err := tx.ExecContext(ctx, write); return err }
 	}
+	paid := new(work)
 	return []door{
 		{name: "Update", do: func(ctx context.Context) error { return g.Update(ctx, resource, update(ctx)) }},
+		{name: "Once", once: paid, do: func(ctx context.Context) error {
+			_, err := g.Once(ctx, resource, paid.unit(), func(tx *sql.Tx) ([]byte, error) { return []byte("paid"), update(ctx)(tx) })
+			return err
+		}},
 		{name: "UpdateAll", do: func(ctx context.Context) error {
 			return g.UpdateAll(ctx, []string{resource, neighbour}, update(ctx))
 		}},

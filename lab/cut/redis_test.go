@@ -135,6 +135,7 @@ func cache(t *testing.T, clean *redis.Client, options *redis.Options) *site {
 		}
 	}
 	there := func(token.Token) int64 { return clean.Exists(t.Context(), balance).Val() }
+	paid := new(work)
 	s.doors = []door{
 		{name: "Set", count: there, do: func(ctx context.Context) error { return g.Set(ctx, resource, balance, "58", 0) }},
 		{name: "HSet", count: there, do: func(ctx context.Context) error { _, err := g.HSet(ctx, resource, balance, "a", "58"); return err }},
@@ -143,6 +144,13 @@ func cache(t *testing.T, clean *redis.Client, options *redis.Options) *site {
 			return n
 		}, do: func(ctx context.Context) error {
 			_, err := g.Eval(ctx, resource, "return redis.call('INCR', KEYS[1])", []string{balance})
+			return err
+		}},
+		{name: "Once", once: paid, count: func(token.Token) int64 {
+			n, _ := clean.Get(t.Context(), balance).Int64()
+			return n
+		}, do: func(ctx context.Context) error {
+			_, err := g.Once(ctx, resource, paid.unit(), "return redis.call('INCR', KEYS[1])", []string{balance})
 			return err
 		}},
 		{name: "Admit", mark: true, count: holder(""), do: func(ctx context.Context) error { return g.Admit(ctx, of(ctx)) }},
