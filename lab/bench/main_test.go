@@ -59,7 +59,7 @@ func TestOptions(t *testing.T) {
 	for _, text := range []string{"-quick", "-only groups", "redis,write,http"} {
 		require.Contains(t, help.String(), text)
 	}
-	require.Equal(t, "redis,handover,renew,pglock,write,http,scale", names(groups()))
+	require.Equal(t, "redis,handover,renew,pglock,write,once,http,scale", names(groups()))
 }
 
 // one returns a group with one figure.
