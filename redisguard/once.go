@@ -24,9 +24,9 @@ import (
 // one difference: Redis does not roll back, so a script that fails is recorded too. What
 // it had written stays, it does not run again, and each repeat returns the same
 // [guard.ErrUnknown] joined with a [redis.Error]. A script that decides against a write
-// should therefore return a value, and not an error. A result that is longer than
-// [guard.MaxResult] in MessagePack, or has more than 15 tables within one another, is
-// recorded as such a failure.
+// should therefore return a value, and not an error. The record may have [guard.MaxResult]
+// bytes: 41, and the result in MessagePack. A result that does not fit, or has more than
+// 15 tables within one another, is recorded as such a failure.
 //
 // Once also returns
 //

@@ -1,8 +1,9 @@
 -- Appended to write.lua: records the outcome.
 -- Returns what write.lua describes. A result that cannot be recorded is a failed write, now and in each repeat.
+-- limit is guard.MaxResult.
 local limit, depth = 65536, 15
 
--- MessagePack of the server ends at 16 tables within one another, and returns nil for the rest.
+-- nested reports whether more than depth tables are within one another. The server's cmsgpack encodes deeper ones as nil.
 local function nested(value, within)
   if type(value) ~= 'table' then
     return false

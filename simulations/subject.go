@@ -40,10 +40,10 @@ type Subject struct {
 	// interleaving do the same unit of work, which key identifies. It must be a part of
 	// what identifies the unit in the code under test, such as the Key of [guard.Unit].
 	//
-	// Nil means that Count has grown by one in all, whichever writers returned nil: it is
-	// called again after each nil. A guard's refusal means that this writer has applied nothing. Any other error
-	// allows both. Count must never grow by two: DoOnce may repeat the unit after any
-	// error. All else that is said about Do holds for DoOnce.
+	// Nil means that Count has grown by one in all, whichever writers returned nil: Count
+	// is called again after each nil. A guard's refusal means that this writer has applied
+	// nothing. Any other error allows both. Count must never grow by two: DoOnce may repeat
+	// the unit after any error. In all other ways DoOnce is as Do.
 	//
 	// In the undisturbed run, and in the twin, each writer gets another key. So the twin
 	// is applied more than once, unless DoOnce ignores its key. Unguarded must be nil.

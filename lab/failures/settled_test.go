@@ -90,6 +90,8 @@ const (
 // promotion is one life of a primary and its standby.
 type promotion struct {
 	*testing.T
+	primary  *testenv.PostgresServer
+	standby  *testenv.PostgresServer
 	at       place
 	write    update
 	moved    atomic.Bool // the standby is the primary
@@ -99,7 +101,6 @@ type promotion struct {
 	mu       sync.Mutex
 	finished []*attempt
 	counted  chan struct{} // receives a value for each finished attempt
-	run      func(total map[string]int)
 }
 
 // attempt is one call of a guard.
@@ -131,7 +132,7 @@ func newPromotion(t *testing.T, open func(*testing.T, *pgx.ConnConfig) update) *
 	t.Helper()
 	primary := testenv.OwnPostgres(t, settings...)
 	testenv.Migrate(t, primary.URL())
-	p := &promotion{T: t, counted: make(chan struct{}, promotionWriters)}
+	p := &promotion{T: t, primary: primary, counted: make(chan struct{}, promotionWriters)}
 	p.at.move(primary.Addr())
 	config, err := pgx.ParseConfig(primary.URL())
 	require.NoError(t, err)
@@ -141,33 +142,36 @@ func newPromotion(t *testing.T, open func(*testing.T, *pgx.ConnConfig) update) *
 	_, err = admin.Exec(t.Context(), "CREATE TABLE ops (op bigint NOT NULL)")
 	require.NoError(t, err)
 	require.NoError(t, admin.Close(t.Context()))
-	standby := primary.Standby(settings...)
+	p.standby = primary.Standby(settings...)
 	primary.CaughtUp()
 	p.write = open(t, config)
-	p.run = func(total map[string]int) {
-		var writers sync.WaitGroup
-		for range promotionWriters {
-			writers.Go(p.writeAll)
-		}
-		p.awaitWrites(writesBefore / 2)
-		standby.CutOff()
-		p.awaitWrites(writesBefore / 2)
-		p.dead.Store(true)
-		primary.Kill()
-		standby.Promote()
-		p.at.move(standby.Addr())
-		p.moved.Store(true)
-		p.awaitWrites(writesAfter)
-		p.ended.Store(true)
-		go func() {
-			for range p.counted { // the writers end
-			}
-		}()
-		writers.Wait()
-		close(p.counted)
-		p.judge(standby, total)
-	}
 	return p
+}
+
+// run writes until the primary dies, and after the promotion.
+func (p *promotion) run(total map[string]int) {
+	p.Helper()
+	var writers sync.WaitGroup
+	for range promotionWriters {
+		writers.Go(p.writeAll)
+	}
+	p.awaitWrites(writesBefore / 2)
+	p.standby.CutOff()
+	p.awaitWrites(writesBefore / 2)
+	p.dead.Store(true)
+	p.primary.Kill()
+	p.standby.Promote()
+	p.at.move(p.standby.Addr())
+	p.moved.Store(true)
+	p.awaitWrites(writesAfter)
+	p.ended.Store(true)
+	go func() {
+		for range p.counted { // the writers end
+		}
+	}()
+	writers.Wait()
+	close(p.counted)
+	p.judge(total)
 }
 
 // dial connects to the current primary.
@@ -215,9 +219,9 @@ func (p *promotion) awaitWrites(n int) {
 
 // judge compares the answers with the rows of the promoted standby. What the old primary
 // acknowledged after the standby was cut off is lost, as with every asynchronous standby.
-func (p *promotion) judge(standby *testenv.PostgresServer, total map[string]int) {
+func (p *promotion) judge(total map[string]int) {
 	p.Helper()
-	conn, err := pgx.Connect(p.Context(), standby.URL())
+	conn, err := pgx.Connect(p.Context(), p.standby.URL())
 	require.NoError(p, err)
 	defer conn.Close(p.Context())
 	rows, err := conn.Query(p.Context(), "SELECT op FROM ops")

@@ -52,7 +52,7 @@ type Cmd struct {
 	DangerouslyMemory     bool   `help:"Keep the marks in this process. They are lost when it ends, and tokens that were refused are admitted again."`
 	SignatureKeys         string `placeholder:"FILE" help:"Refuse tokens without a signature by one of these keys. Each line has an id and base64. SIGHUP reads the file again."`
 	DangerouslyReportOnly bool   `help:"Compare and log tokens, and refuse nothing."`
-	IdempotencyCaller     string `placeholder:"FIELD" help:"Apply an unsafe request with an Idempotency-Key once, and answer its repeats with the stored answer. FIELD has the identity of the authenticated caller, to whom the key belongs. Needs PostgreSQL."`
+	IdempotencyCaller     string `placeholder:"FIELD" help:"Apply an unsafe request with an Idempotency-Key once, and answer its repeats with the stored answer. FIELD has the identity of the authenticated caller, and keys of two callers are two keys. Needs PostgreSQL."`
 
 	DangerouslyPassUnmatched bool `help:"Pass unsafe requests that no --resource matches, unguarded."`
 
