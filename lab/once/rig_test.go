@@ -130,10 +130,11 @@ func (r *rig) serve(slot int) {
 func (r *rig) start(slot int) *subprocess.Process[report] {
 	for {
 		c, err := subprocess.Self("worker", "worker")
-		require.NoError(r, err)
+		if err != nil {
+			panic(err) // FailNow must not be called on this goroutine
+		}
 		p, _, err := subprocess.Open[report](r.Context(), c, r.setup)
 		if err != nil {
-			require.NoError(r, r.Context().Err())
 			continue // it was killed before it was ready
 		}
 		r.mu.Lock()
