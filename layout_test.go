@@ -105,9 +105,10 @@ var layout = map[string][]string{
 	"internal/test/benchratio":              {},
 	"internal/test/doccheck":                {"*"},
 	"internal/test/hooktest":                {"*"},
-	"internal/test/leaktest":                {"go.uber.org/goleak"},
+	"internal/test/leaktest":                {"internal/test/serverproc", "go.uber.org/goleak"},
 	"internal/test/pausetest":               {"*"},
 	"internal/test/pgtest":                  {"*"},
+	"internal/test/serverproc":              {},
 	"internal/test/testenv":                 {"*"},
 	"internal/test/testservers":             {"*"},
 

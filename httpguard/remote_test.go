@@ -16,6 +16,7 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/memtoken"
@@ -138,8 +139,7 @@ func TestARequestWithoutAnAnswer(t *testing.T) {
 	}), false)
 	u, err := url.Parse(service.URL)
 	require.NoError(t, err)
-	absent := httptest.NewServer(nil)
-	absent.Close()
+	absent := serverproc.Loopback(serverproc.FreePort(t))
 	left, leave := context.WithCancel(holding(t.Context()))
 	leave()
 	for name, c := range map[string]struct {
@@ -150,12 +150,12 @@ func TestARequestWithoutAnAnswer(t *testing.T) {
 		"a write under a token":           {holding(t.Context()), "PUT", service.URL, true},
 		"a read under a token":            {holding(t.Context()), "GET", service.URL, false},
 		"a write without a token":         {t.Context(), "PUT", service.URL, false},
-		"an unreachable server":           {holding(t.Context()), "PUT", absent.URL, false},
+		"an unreachable server":           {holding(t.Context()), "PUT", "http://" + absent, false},
 		"a caller that had left":          {left, "PUT", service.URL, false},
 		"a host that is sent no token to": {holding(t.Context()), "PUT", service.URL + "/elsewhere", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hosts := []string{u.Host, absent.Listener.Addr().String()}
+			hosts := []string{u.Host, absent}
 			if name == "a host that is sent no token to" {
 				hosts = nil
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 )
 
@@ -209,16 +210,13 @@ func TestAnAnswerThatIsNotStored(t *testing.T) {
 func TestAKeyWhileTheServiceIsDown(t *testing.T) {
 	t.Parallel()
 	upstream := newCounting(t, created)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := listener.Addr().String()
-	require.NoError(t, listener.Close())
+	address := serverproc.Loopback(serverproc.FreePort(t))
 	p := startProxy(t, "http://"+address, keyedFlags(t)...)
 	down := ask(t, "POST", p.url+"/account/42", "x", keyed(t)...)
 	require.Equal(t, 502, down.status)
 	require.Contains(t, down.body, "Nothing was applied")
 
-	listener, err = net.Listen("tcp", address)
+	listener, err := net.Listen("tcp", address)
 	require.NoError(t, err)
 	server := &http.Server{Handler: upstream.Config.Handler}
 	go func() { _ = server.Serve(listener) }()

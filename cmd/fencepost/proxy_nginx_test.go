@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 )
 
@@ -68,7 +69,7 @@ func TestAServiceThatIsNotGo(t *testing.T) {
 func TestConnectionsThatAreKept(t *testing.T) {
 	t.Parallel()
 	files := testenv.Nginx(t)
-	cert, key := testenv.Certificate(t)
+	cert, key := serverproc.Certificate(t)
 	p := startProxy(t, files, append(postgresStore(t), "--resource", "account/{id}", "--tls-cert", cert, "--tls-key", key)...)
 	for _, version := range []string{"--http1.1", "--http2"} {
 		account := "account/kept" + version

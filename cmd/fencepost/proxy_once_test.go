@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 )
 
@@ -24,7 +25,7 @@ import (
 // PROTOCOL_ERROR. The first attempt may have been applied. Without a newer token in
 // between, the second would be applied too.
 func TestAnUnsafeRequestIsSentOnce(t *testing.T) {
-	cert, key := testenv.Certificate(t)
+	cert, key := serverproc.Certificate(t)
 	t.Setenv("SSL_CERT_FILE", cert) // what the proxy trusts
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 
 	"github.com/fencepost/fencepost/httpguard"
 	"github.com/fencepost/fencepost/httpguard/signature"
-	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -72,7 +72,7 @@ func TestSignatureKeysAreReadAgain(t *testing.T) {
 
 func TestTLSFilesAreReadAgain(t *testing.T) {
 	t.Parallel()
-	cert, key := testenv.Certificate(t)
+	cert, key := serverproc.Certificate(t)
 	p := startProxy(t, newNoted(t).URL, "--dangerously-memory", "--resource", "account/{id}", "--tls-cert", cert, "--tls-key", key)
 	requireServed := func(of string) {
 		t.Helper()
@@ -85,7 +85,7 @@ func TestTLSFilesAreReadAgain(t *testing.T) {
 		require.Equal(t, block.Bytes, conn.ConnectionState().PeerCertificates[0].Raw)
 	}
 	requireServed(cert)
-	secondCert, secondKey := testenv.Certificate(t)
+	secondCert, secondKey := serverproc.Certificate(t)
 	require.NoError(t, os.Rename(secondKey, key))
 	text, err := os.ReadFile(secondCert)
 	require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fencepost/fencepost/internal/netfault"
 	"github.com/fencepost/fencepost/internal/test/leaktest"
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -100,11 +101,7 @@ func TestAResetIsPassedOn(t *testing.T) {
 
 func TestWithoutAServerClientsAreReset(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
-	p := start(t, listener.Addr().String())
-	refused(t, p)
+	refused(t, start(t, serverproc.Loopback(serverproc.FreePort(t))))
 }
 
 func TestCloseEndsEverything(t *testing.T) {

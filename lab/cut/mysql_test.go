@@ -12,6 +12,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/sqlguard/stdsql"
@@ -25,7 +26,7 @@ func TestStressMariaDB(t *testing.T) {
 
 func TestStressMariaDBOverTLS(t *testing.T) {
 	t.Parallel()
-	cert, key := testenv.Certificate(t)
+	cert, key := serverproc.Certificate(t)
 	config, err := mysql.ParseDSN(testenv.OwnMariaDB(t, "--ssl-cert="+cert, "--ssl-key="+key))
 	require.NoError(t, err)
 	_, err = maridb(t, config).ExecContext(t.Context(), "CREATE DATABASE bank")

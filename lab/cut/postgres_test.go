@@ -20,6 +20,7 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/test/pgtest"
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/sqlguard/rowguard"
@@ -169,7 +170,7 @@ func newPostgres(t *testing.T, settings ...string) (p postgres, direct string) {
 
 func newTLSPostgres(t *testing.T) (p postgres, secure string) {
 	t.Helper()
-	cert, key := testenv.Certificate(t)
+	cert, key := serverproc.Certificate(t)
 	p, direct := newPostgres(t, "ssl=on", "ssl_cert_file="+cert, "ssl_key_file="+key)
 	return p, strings.Replace(direct, "sslmode=disable", "sslmode=verify-full&sslrootcert="+cert, 1)
 }

@@ -3,16 +3,16 @@ package cut_test
 import (
 	"context"
 	"errors"
-	"net"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/redisguard"
 	"github.com/fencepost/fencepost/token"
@@ -26,18 +26,11 @@ func TestStressRedis(t *testing.T) {
 
 func TestStressRedisOverTLS(t *testing.T) {
 	t.Parallel()
-	cert, key := testenv.Certificate(t)
+	cert, key := serverproc.Certificate(t)
 	server := testenv.OwnRedis(t, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
-	var addr string
-	require.Eventually(t, func() bool { // a free port may be taken a moment later
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		addr = listener.Addr().String()
-		require.NoError(t, listener.Close())
-		_, port, _ := net.SplitHostPort(addr)
-		return server.Client().ConfigSet(t.Context(), "tls-port", port).Err() == nil
-	}, hang, time.Millisecond)
-	cache(t, server.Client(), &redis.Options{Addr: addr, TLSConfig: trust(t, cert)}).attack()
+	port := serverproc.FreePort(t)
+	require.NoError(t, server.Client().ConfigSet(t.Context(), "tls-port", strconv.Itoa(port)).Err())
+	cache(t, server.Client(), &redis.Options{Addr: serverproc.Loopback(port), TLSConfig: trust(t, cert)}).attack()
 }
 
 const balance = "balance:{account/42}"
@@ -113,8 +106,9 @@ func cache(t *testing.T, clean *redis.Client, options *redis.Options) *site {
 		quiet: func(ports []int) bool {
 			list, err := clean.ClientList(t.Context()).Result()
 			require.NoError(t, err)
-			for _, port := range ports {
-				if strings.Contains(list, ":"+strconv.Itoa(port)+" ") {
+			require.Contains(t, list, " laddr="+clean.Options().Addr+" ")
+			for _, port := range ports { // a connection of clean to another port of the server may come from the same one
+				if strings.Contains(list, fmt.Sprintf(" addr=127.0.0.1:%d laddr=%s ", port, r.target)) {
 					return false
 				}
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/redistoken"
@@ -55,7 +56,7 @@ func TestFailoverGrantsTheSameNumberTwice(t *testing.T) {
 }
 
 // hazard R11
-func TestAGrantThatTooFewReplicasHaveIsGivenBack(t *testing.T) {
+func TestStressAGrantThatTooFewReplicasHaveIsGivenBack(t *testing.T) {
 	t.Parallel()
 	master, replica := testenv.OwnRedis(t), testenv.OwnRedis(t)
 	replica.ReplicaOf(master)
@@ -126,7 +127,7 @@ func TestReplicasMustNotBeNegative(t *testing.T) {
 	require.ErrorContains(t, err, "negative number of Replicas: -1")
 }
 
-func TestWaitersBehindASentinelSurviveAFailover(t *testing.T) {
+func TestStressWaitersBehindASentinelSurviveAFailover(t *testing.T) {
 	t.Parallel()
 	master, replica := testenv.OwnRedis(t), testenv.OwnRedis(t)
 	replica.ReplicaOf(master)
@@ -163,47 +164,24 @@ func sentinel(t *testing.T, master *testenv.RedisServer) string {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")
 	require.NoError(t, err)
-	for range 10 { // another program may take the port first
-		if addr, ok := startSentinel(t, path, master); ok {
-			return addr
-		}
-	}
-	t.Fatal("the sentinel does not start")
-	return ""
-}
-
-func startSentinel(t *testing.T, path string, master *testenv.RedisServer) (addr string, ok bool) {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr = listener.Addr().String()
-	_, port, err := net.SplitHostPort(addr)
-	require.NoError(t, err)
-	require.NoError(t, listener.Close())
+	port := serverproc.FreePort(t)
 	host, masterPort, err := net.SplitHostPort(master.Addr())
 	require.NoError(t, err)
 	folder := t.TempDir()
 	file := filepath.Join(folder, "sentinel.conf")
-	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor main %s %s 1\n"+
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "port %d\nbind 127.0.0.1\ndir %s\nsentinel monitor main %s %s 1\n"+
 		"sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n", port, folder, host, masterPort), 0o600))
 	cmd := exec.Command(path, file, "--sentinel")
 	require.NoError(t, cmd.Start())
-	ended := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(ended) }()
-	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	addr := serverproc.Loopback(port)
 	own := redis.NewSentinelClient(&redis.Options{Addr: addr})
 	defer own.Close()
 	require.Eventually(t, func() bool {
-		select {
-		case <-ended:
-			return true
-		default:
-			info, err := own.Master(t.Context(), "main").Result()
-			ok = err == nil && info["num-slaves"] == "1"
-			return ok
-		}
+		info, err := own.Master(t.Context(), "main").Result()
+		return err == nil && info["num-slaves"] == "1"
 	}, testTimeout, 20*time.Millisecond)
-	return addr, ok
+	return addr
 }
 
 // masterOf returns the address of the server to which client is connected.

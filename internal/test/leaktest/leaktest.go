@@ -1,4 +1,6 @@
-// Package leaktest runs the tests of a package and fails if they leave a goroutine.
+// Package leaktest runs the tests of a package, and fails if they leave a goroutine. Their
+// temporary files, those of their servers and of the processes that they start are in one
+// folder, which is removed even if the test process is killed.
 package leaktest
 
 import (
@@ -8,6 +10,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 )
 
 // Main runs the tests and exits. If they pass and a goroutine is left, the exit status
@@ -17,8 +21,18 @@ import (
 // for the server, which can take long if the server is busy. The limit of two minutes
 // ends only a hang.
 func Main(m goleak.TestingM) {
+	end, err := serverproc.OwnTemp("")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "leaktest: a folder for temporary files:", err)
+		os.Exit(1)
+	}
 	find := func() error { return goleak.Find() }
-	os.Exit(run(m, os.Stderr, 2*time.Minute, find))
+	code := run(m, os.Stderr, 2*time.Minute, find)
+	if err := end(); err != nil {
+		fmt.Fprintln(os.Stderr, "leaktest: the tests leave temporary files:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
 }
 
 // run returns the exit status. It repeats find until no goroutine is left or the limit

@@ -9,8 +9,8 @@
 //  1. the URL in the environment (see the constants below);
 //  2. a binary of this machine, from PATH and the folders of packages, the newest
 //     version first. It is started once per test process, in a temporary folder on a
-//     free port of 127.0.0.1. Server and folder are removed when the test process ends,
-//     even if it was killed;
+//     free port of 127.0.0.1, by package serverproc. Server and folder are removed when
+//     the test process ends, even if it was killed;
 //  3. neither: the test fails, and its message describes what to do. No test is skipped.
 //
 // # What a test gets
@@ -55,8 +55,8 @@
 //	nginx.go            the shared nginx: a folder whose files are read, PUT and deleted
 //	spare.go            the spare PostgreSQL, which a test crashes: a commit that does not wait
 //	                    is lost every time; the spare Redis, which is emptied
-//	own.go              a server for one test: killed, restarted, signalled; its reserved port;
-//	                    how nodes become a Redis Cluster; RedisAt, for a proxy
+//	own.go              a server for one test; how nodes become a Redis Cluster; RedisAt, for a
+//	                    proxy
 //	own_postgres.go     a PostgreSQL for one test: kill, restart; standbys: cut off, promoted;
 //	                    pgpool; and for RedisServer: ReplicaOf, CutOff, Promote
 //	own_redis.go        a Redis for one test: settings, kill, restart, pause; a Redis Cluster
@@ -65,15 +65,9 @@
 //	                    libgalera_smm.so"
 //	flaky.go            HTTP services that apply the first write and break the connection or the
 //	                    stream without an answer
-//	certificate.go      a self-signed certificate of 127.0.0.1, and a key file that PostgreSQL
-//	                    accepts
 //	limits.go           how many tests run at once; a context for clean-up; unique names; the
 //	                    number of rounds; an empty database of PostgreSQL
-//	program.go          a local binary is started on a free port: "did not start", with the end
-//	                    of its log; where PostgreSQL and Redis are found
-//	program_unix.go     the user that runs the servers if the tests run as root; a session of
-//	                    their own
-//	program_windows.go  local servers are not started on Windows
+//	program.go          where PostgreSQL and Redis are found
 //	lock.go             the file lock through which test processes take turns
 //	lock_unix.go        flock
 //	lock_windows.go     LockFileEx

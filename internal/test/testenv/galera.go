@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 )
 
 //go:embed galera.sh
@@ -32,16 +34,16 @@ func Galera(t testing.TB, nodes int) (dsns []string) {
 	p, argv, err := galeraProgram()
 	first := ""
 	for range nodes {
-		group, ist, sst := galeraPort(t), galeraPort(t), galeraPort(t)
+		group, ist, sst := strconv.Itoa(serverproc.FreePort(t)), strconv.Itoa(serverproc.FreePort(t)), strconv.Itoa(serverproc.FreePort(t))
 		node, joined := p, first
-		node.argv = func(folder string, port int) []string {
+		node.Argv = func(folder string, port int) []string {
 			return argv(filepath.Join(folder, "data"), strconv.Itoa(port), group, ist, sst, joined)
 		}
 		server := startOwn(t, node, err)
 		if first == "" {
 			first = "127.0.0.1:" + group
 		}
-		dsns = append(dsns, mariadbDSN(server.port))
+		dsns = append(dsns, mariadbDSN(server.Port))
 	}
 	const database = "fencepost_test"
 	for i, dsn := range dsns {
@@ -51,7 +53,7 @@ func Galera(t testing.TB, nodes int) (dsns []string) {
 	return dsns
 }
 
-func galeraProgram() (p program, argv func(args ...string) []string, err error) {
+func galeraProgram() (p serverproc.Program, argv func(args ...string) []string, err error) {
 	if p, err = mariadbProgram(); err != nil {
 		return p, nil, err
 	}
@@ -76,21 +78,10 @@ func galeraProgram() (p program, argv func(args ...string) []string, err error) 
 	if err != nil {
 		return p, nil, err
 	}
-	p.title, p.ready = p.title+" with Galera", "Synchronized with group, ready for connections"
+	p.Title, p.Ready = p.Title+" with Galera", "Synchronized with group, ready for connections"
 	return p, func(args ...string) []string {
 		return append([]string{"sh", "-c", galeraScript, "sh", install, server, provider}, args...)
 	}, nil
-}
-
-// galeraPort returns a port that is reserved until the end of the test.
-func galeraPort(t testing.TB) string {
-	t.Helper()
-	port, reserved, err := ownPort()
-	if err != nil {
-		t.Fatalf("testenv: %v", err)
-	}
-	t.Cleanup(func() { reserved.Close() })
-	return strconv.Itoa(port)
 }
 
 // awaitGalera waits until a node accepts writes in a cluster of that many nodes and has
@@ -102,7 +93,7 @@ func awaitGalera(t testing.TB, dsn string, nodes int, first bool, database strin
 		t.Fatalf("testenv: %v", err)
 	}
 	defer db.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), serverproc.Timeout)
 	defer cancel()
 	status := func(name string) (value string) {
 		_ = db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE '"+name+"'").Scan(&name, &value) // an error leaves value empty: not ready yet
@@ -123,7 +114,7 @@ func awaitGalera(t testing.TB, dsn string, nodes int, first bool, database strin
 			return
 		}
 		if ctx.Err() != nil {
-			t.Fatalf("testenv: a node of a Galera cluster is not ready: %s, %s nodes", status("wsrep_local_state_comment"), status("wsrep_cluster_size"))
+			t.Fatalf("testenv: a node of a Galera cluster is not Ready: %s, %s nodes", status("wsrep_local_state_comment"), status("wsrep_cluster_size"))
 		}
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 )
 
 // lockFile waits until no other test of this user, in this process or another, holds the
 // lock of that name. The end of a process releases its locks.
 func lockFile(name string) (unlock func(), err error) {
-	path := filepath.Join(os.TempDir(), fmt.Sprintf("fencepost-%d-%s.lock", os.Getuid(), name))
+	path := filepath.Join(serverproc.Common(), fmt.Sprintf("fencepost-%d-%s.lock", os.Getuid(), name))
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err

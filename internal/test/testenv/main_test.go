@@ -14,38 +14,28 @@ import (
 	"github.com/fencepost/fencepost/internal/test/testenv"
 )
 
-// envRole makes this test binary the second process of a test.
-const envRole = "FENCEPOST_TESTENV_ROLE"
+// envHolder makes this test binary a process that takes a lock.
+const envHolder = "FENCEPOST_TESTENV_HOLDER"
 
 func TestMain(m *testing.M) {
-	var err error
-	switch os.Getenv(envRole) {
-	case "":
+	if os.Getenv(envHolder) == "" {
 		leaktest.Main(m)
-		return
-	case "holder of a lock":
-		_, err = testenv.LockFile("testenv-test")
-		fmt.Println("locked")
-	case "parent of a server":
-		_, _, err = testenv.StartProgram(func(folder string, _ int) []string {
-			fmt.Println(folder)
-			return []string{"sh", "-c", "echo ready; exec sleep 1000"}
-		})
-		fmt.Println("started")
 	}
-	if err != nil {
+	if _, err := testenv.LockFile("testenv-test"); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
+	fmt.Println("locked")
 	// Until this process is killed, or its parent is and the pipe closes.
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// another starts this test binary in a role. says returns its next line.
-func another(t *testing.T, role string) (cmd *exec.Cmd, says func() string) {
+// holder starts this test binary as a process that takes a lock. says returns its next
+// line.
+func holder(t *testing.T) (cmd *exec.Cmd, says func() string) {
 	t.Helper()
 	cmd = exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), envRole+"="+role)
+	cmd.Env = append(os.Environ(), envHolder+"=1")
 	_, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	out, err := cmd.StdoutPipe()

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 )
 
 // EnvMariaDB names a MariaDB or MySQL server by a DSN of github.com/go-sql-driver/mysql,
@@ -19,7 +21,7 @@ const EnvMariaDB = "FENCEPOST_TEST_MARIADB_URL"
 
 var sharedMariaDB = source{
 	name: "MariaDB", env: EnvMariaDB, url: mariadbDSN, shown: shownDSN,
-	local: func() (program, error) { return mariadbProgram() },
+	local: func() (serverproc.Program, error) { return mariadbProgram() },
 }
 
 // MariaDB returns the DSN, for the driver "mysql", of an empty database on the shared
@@ -52,7 +54,7 @@ func MariaDB(t testing.TB) (dsn string) {
 func OwnMariaDB(t testing.TB, settings ...string) (dsn string) {
 	t.Helper()
 	p, err := mariadbProgram(settings...)
-	return mariadbDSN(startOwn(t, p, err).port)
+	return mariadbDSN(startOwn(t, p, err).Port)
 }
 
 func openMariaDB(t testing.TB, config *mysql.Config) *sql.DB {
@@ -86,27 +88,27 @@ var mariadbScript string
 // only), Homebrew on its two architectures.
 var mariadbFolders = []string{"", "/usr/sbin", "/usr/bin", "/opt/homebrew/opt/mariadb/bin", "/usr/local/opt/mariadb/bin"}
 
-func mariadbProgram(settings ...string) (program, error) {
+func mariadbProgram(settings ...string) (serverproc.Program, error) {
 	install, err := mariadbBinary("mariadb-install-db")
 	if err != nil {
-		return program{}, err
+		return serverproc.Program{}, err
 	}
 	server, err := mariadbBinary("mariadbd")
 	if err != nil {
-		return program{}, err
+		return serverproc.Program{}, err
 	}
 	version, _, err := binaryVersion(server)
 	if err != nil {
-		return program{}, err
+		return serverproc.Program{}, err
 	}
 	argv := func(folder string, port int) []string {
 		args := []string{"sh", "-c", mariadbScript, "sh", install, server, filepath.Join(folder, "data"), fmt.Sprint(port)}
 		return append(args, settings...)
 	}
-	return program{
-		title: "version " + version + " of " + server, argv: argv,
+	return serverproc.Program{
+		Title: "version " + version + " of " + server, Argv: argv,
 		// It has nothing to lose, and an orderly shutdown takes seconds.
-		ready: "ready for connections", signal: "KILL",
+		Ready: "ready for connections", Signal: "KILL",
 	}, nil
 }
 

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 )
 
 // EnvNginx names an nginx on which any client can PUT and DELETE files below the URL's
@@ -49,18 +51,18 @@ var nginxScript string
 
 func nginxURL(port int) string { return fmt.Sprintf("http://127.0.0.1:%d", port) }
 
-func nginxProgram() (program, error) {
+func nginxProgram() (serverproc.Program, error) {
 	path, err := nginxBinary()
 	if err != nil {
-		return program{}, err
+		return serverproc.Program{}, err
 	}
 	argv := func(_ string, port int) []string {
 		return []string{"sh", "-c", nginxScript, "sh", path, fmt.Sprint(port)}
 	}
-	return program{
-		title: path, argv: argv,
+	return serverproc.Program{
+		Title: path, Argv: argv,
 		// nginx logs its event method after it listens.
-		ready: `event method`, signal: "TERM",
+		Ready: `event method`, Signal: "TERM",
 	}, nil
 }
 

@@ -5,9 +5,9 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 )
 
 //go:embed own_postgres.sh
@@ -23,7 +25,7 @@ var ownPostgresScript string
 // PostgresServer is a PostgreSQL server for one test. Its methods must be called from the
 // test's goroutine, and fail the test if they fail.
 type PostgresServer struct {
-	own *own
+	own own
 }
 
 // OwnPostgres starts this machine's PostgreSQL with default settings except those given
@@ -41,11 +43,9 @@ func ownPostgres(t testing.TB, err error, from, ready string, settings []string)
 	if missing != nil {
 		err = missing
 	}
-	settings = append([]string{
-		"listen_addresses=127.0.0.1", "unix_socket_directories=", "shared_buffers=16MB", "max_wal_size=128MB",
-	}, settings...)
-	p.ready = ready
-	p.argv = func(folder string, port int) []string {
+	settings = slices.Concat(localSettings, []string{"shared_buffers=16MB", "max_wal_size=128MB"}, settings)
+	p.Ready = ready
+	p.Argv = func(folder string, port int) []string {
 		data := filepath.Join(folder, "data")
 		args := []string{"sh", "-c", ownPostgresScript, "sh", bin, data, from, "-p", strconv.Itoa(port)}
 		for _, s := range settings {
@@ -60,7 +60,7 @@ func ownPostgres(t testing.TB, err error, from, ready string, settings []string)
 
 // ownPostgresProgram also returns the folder of the binaries: PATH may only have links to
 // them.
-func ownPostgresProgram() (p program, bin string, err error) {
+func ownPostgresProgram() (p serverproc.Program, bin string, err error) {
 	if p, err = postgresProgram(); err != nil {
 		return p, "", err
 	}
@@ -70,16 +70,16 @@ func ownPostgresProgram() (p program, bin string, err error) {
 }
 
 // URL returns the superuser's URL, without a password. It is the same after a restart.
-func (s *PostgresServer) URL() string { return postgresURL(s.own.port) }
+func (s *PostgresServer) URL() string { return postgresURL(s.own.Port) }
 
 // Addr returns the server's address, "127.0.0.1:port".
 func (s *PostgresServer) Addr() string {
-	return loopback(s.own.port)
+	return serverproc.Loopback(s.own.Port)
 }
 
 // Kill ends all processes of the server, as `kill -9` or a power cut does, and waits for
 // their end. A second call does nothing.
-func (s *PostgresServer) Kill() { s.own.kill() }
+func (s *PostgresServer) Kill() { s.own.Kill() }
 
 // Restart starts the server again with the same port, folder and settings, and returns
 // when it has recovered and accepts connections. It kills a running server first.
@@ -89,10 +89,10 @@ func (s *PostgresServer) Restart() {
 	s.exec("SELECT")
 }
 
-// template is a folder that exists while its file is open.
+// template is a folder that exists while its process runs.
 type template struct {
-	data  string
-	alive *os.File // never collected: postgresTemplate keeps it
+	data    string
+	process *serverproc.Process // never collected: postgresTemplate keeps it
 }
 
 // postgresTemplate returns the folder of a database cluster without a server. It is made
@@ -104,12 +104,11 @@ var postgresTemplate = sync.OnceValues(func() (template, error) {
 		return template{}, err
 	}
 	script := `"$1/initdb" -D "$2" -U postgres -A trust -E UTF8 --locale=C --no-sync && echo made && exec sleep 1000000`
-	_, alive, err := program{title: "initdb", ready: "made", signal: "TERM",
-		argv: func(folder string, _ int) []string {
-			data = filepath.Join(folder, "data")
-			return []string{"sh", "-c", script, "sh", bin, data}
-		}}.start()
-	return template{data: data, alive: alive}, err
+	process, err := serverproc.Start(serverproc.Program{Title: "initdb", Ready: "made", Argv: func(folder string, _ int) []string {
+		data = filepath.Join(folder, "data")
+		return []string{"sh", "-c", script, "sh", bin, data}
+	}})
+	return template{data, process}, err
 })
 
 // queryValue returns the one value that sql selects.
@@ -136,7 +135,7 @@ func (s *PostgresServer) do(sql string, step step) {
 		conn.Close(ctx)
 	}
 	if err != nil {
-		s.own.t.Fatalf("testenv: PostgreSQL on port %d: %s: %v", s.own.port, sql, err)
+		s.own.t.Fatalf("testenv: PostgreSQL on port %d: %s: %v", s.own.Port, sql, err)
 	}
 }
 
@@ -144,7 +143,7 @@ func (s *PostgresServer) do(sql string, step step) {
 // master. CutOff ends the replication.
 func (s *RedisServer) ReplicaOf(master *RedisServer) {
 	s.own.t.Helper()
-	s.must("REPLICAOF", "127.0.0.1", strconv.Itoa(master.own.port))
+	s.must("REPLICAOF", "127.0.0.1", strconv.Itoa(master.own.Port))
 	s.eventually("the replica does not get its master's data", func() bool { return s.info("master_link_status:up") })
 }
 
@@ -167,7 +166,7 @@ func (s *RedisServer) info(line string) bool {
 // does. The settings are as in OwnPostgres.
 func (s *PostgresServer) Standby(settings ...string) *PostgresServer {
 	s.own.t.Helper()
-	from := fmt.Sprintf("host=127.0.0.1 port=%d user=postgres", s.own.port)
+	from := fmt.Sprintf("host=127.0.0.1 port=%d user=postgres", s.own.Port)
 	standby := ownPostgres(s.own.t, nil, from, "database system is ready to accept read-only connections", settings)
 	standby.eventually("SELECT count(*) > 0 FROM pg_stat_wal_receiver WHERE status = 'streaming'")
 	return standby
@@ -194,17 +193,17 @@ func (s *PostgresServer) CutOff() {
 func (s *PostgresServer) Promote() {
 	s.own.t.Helper()
 	if !queryValue[bool](s, "SELECT pg_promote(true, 120)") {
-		s.own.t.Fatalf("testenv: the standby on port %d is not promoted", s.own.port)
+		s.own.t.Fatalf("testenv: the standby on port %d is not promoted", s.own.Port)
 	}
-	s.own.program.ready = "database system is ready to accept connections" // logged at the next restart
+	s.own.Program.Ready = "database system is ready to accept connections" // logged at the next restart
 }
 
 // eventually returns when sql is true.
 func (s *PostgresServer) eventually(sql string) {
 	s.own.t.Helper()
-	for deadline := time.Now().Add(startTimeout); !queryValue[bool](s, sql); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(serverproc.Timeout); !queryValue[bool](s, sql); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			s.own.t.Fatalf("testenv: PostgreSQL on port %d: never true: %s", s.own.port, sql)
+			s.own.t.Fatalf("testenv: PostgreSQL on port %d: never true: %s", s.own.Port, sql)
 		}
 	}
 }
@@ -219,12 +218,12 @@ var ownPgpoolScript string
 func OwnPgpool(t testing.TB, primary, standby *PostgresServer, settings ...string) string {
 	t.Helper()
 	path, err := pgpoolBinary()
-	p := program{title: "pgpool of " + path, ready: "successfully started"}
-	p.argv = func(_ string, port int) []string {
+	p := serverproc.Program{Title: "pgpool of " + path, Ready: "successfully started"}
+	p.Argv = func(_ string, port int) []string {
 		return append([]string{"sh", "-c", ownPgpoolScript, "sh", path,
-			fmt.Sprint(port), fmt.Sprint(primary.own.port), fmt.Sprint(standby.own.port)}, settings...)
+			fmt.Sprint(port), fmt.Sprint(primary.own.Port), fmt.Sprint(standby.own.Port)}, settings...)
 	}
-	return postgresURL(startOwn(t, p, err).port)
+	return postgresURL(startOwn(t, p, err).Port)
 }
 
 // pgpoolBinary also searches /usr/sbin, where Debian puts it and which may be missing

@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 )
 
 // RedisServer is a Redis server for one test. Its methods must be called from the test's
 // goroutine, and fail the test if they fail.
 type RedisServer struct {
-	own    *own
+	own    own
 	client *redis.Client
 }
 
@@ -49,8 +51,8 @@ func OwnRedisWithFile(t testing.TB, settings ...string) *RedisServer {
 func ownRedis(t testing.TB, file func(folder string) []string, settings []string) *RedisServer {
 	t.Helper()
 	p, err := redisProgram()
-	base := p.argv
-	p.argv = func(folder string, port int) []string {
+	base := p.Argv
+	p.Argv = func(folder string, port int) []string {
 		argv := append(append(base(folder, port), "--repl-diskless-sync-delay", "0"), settings...)
 		return slices.Insert(argv, 1, file(folder)...)
 	}
@@ -63,7 +65,7 @@ func ownRedis(t testing.TB, file func(folder string) []string, settings []string
 
 // Addr returns the server's address, "127.0.0.1:port". It is the same after a restart.
 func (s *RedisServer) Addr() string {
-	return loopback(s.own.port)
+	return serverproc.Loopback(s.own.Port)
 }
 
 // Client returns a client with go-redis's default settings. It is closed at the end of
@@ -72,7 +74,7 @@ func (s *RedisServer) Client() *redis.Client { return s.client }
 
 // Kill ends the server, as `kill -9` or a power cut does, and waits for its end. A second
 // call does nothing.
-func (s *RedisServer) Kill() { s.own.kill() }
+func (s *RedisServer) Kill() { s.own.Kill() }
 
 // Restart starts the server again with the same port, folder and settings, and returns
 // when it answers. It kills a running server first.
@@ -98,7 +100,7 @@ func (s *RedisServer) answers() {
 // the text otherwise.
 func (s *RedisServer) eventually(otherwise string, done func() bool) {
 	s.own.t.Helper()
-	for deadline := time.Now().Add(startTimeout); !done(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(serverproc.Timeout); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) || s.own.t.Context().Err() != nil {
 			s.own.t.Fatalf("testenv: Redis at %s: %s", s.Addr(), otherwise)
 		}
@@ -165,7 +167,7 @@ func (c *ClusterOfRedis) Master(key string) *RedisServer {
 	t := c.nodes[0].own.t
 	t.Helper()
 	for _, node := range c.nodes {
-		if node.own.alive != nil && node.isMaster() && node.has(key) {
+		if node.own.Running() && node.isMaster() && node.has(key) {
 			return node
 		}
 	}
@@ -180,7 +182,7 @@ func (c *ClusterOfRedis) Failover(key string) *RedisServer {
 	dead.own.t.Helper()
 	dead.Kill()
 	for _, node := range c.nodes {
-		if node == dead || node.own.alive == nil {
+		if node == dead || !node.own.Running() {
 			continue
 		}
 		node.eventually("no replica takes its master's place", func() bool {
@@ -197,13 +199,13 @@ func OwnEtcd(t testing.TB) string {
 	t.Helper()
 	path, err := exec.LookPath("etcd")
 	argv := func(folder string, port int) []string {
-		clients, peers := "http://"+loopback(port), "http://127.0.0.1:"+strconv.Itoa(port+busPort)
+		clients, peers := "http://"+serverproc.Loopback(port), "http://127.0.0.1:"+strconv.Itoa(port+serverproc.BusPort)
 		return []string{
 			path, "--data-dir", folder + "/data", "--logger", "zap",
 			"--listen-client-urls", clients, "--advertise-client-urls", clients,
 			"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "default=" + peers,
 		}
 	}
-	p := program{title: path, argv: argv, ready: "serving client traffic", signal: "TERM"}
-	return loopback(startOwn(t, p, err).port)
+	p := serverproc.Program{Title: path, Argv: argv, Ready: "serving client traffic", Signal: "TERM"}
+	return serverproc.Loopback(startOwn(t, p, err).Port)
 }

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 )
 
 // EnvPgBouncer names a PgBouncer in transaction mode in front of the server of
@@ -64,7 +66,7 @@ func OwnPgBouncer(t testing.TB, addr string) string {
 	t.Helper()
 	PostgresURL(t)
 	p, err := pgbouncerProgramAt(addr)
-	return pgbouncerURL(startOwn(t, p, err).port)
+	return pgbouncerURL(startOwn(t, p, err).Port)
 }
 
 // DropPooled makes the pooler of a URL of PgBouncer close the connections of its clients
@@ -96,22 +98,22 @@ func pgbouncerURL(port int) string {
 
 // pgbouncerProgram returns a pooler in front of the shared PostgreSQL, which must have
 // been found before.
-func pgbouncerProgram() (program, error) { return pgbouncerProgramAt("") }
+func pgbouncerProgram() (serverproc.Program, error) { return pgbouncerProgramAt("") }
 
 // pgbouncerProgramAt reaches the server at another address if addr is not empty.
-func pgbouncerProgramAt(addr string) (program, error) {
+func pgbouncerProgramAt(addr string) (serverproc.Program, error) {
 	path, version, number, err := pgbouncerBinary()
 	if err != nil {
-		return program{}, err
+		return serverproc.Program{}, err
 	}
 	server, err := pgx.ParseConfig(sharedPostgres.taken)
 	if err != nil {
-		return program{}, err
+		return serverproc.Program{}, err
 	}
 	if host, port, err := net.SplitHostPort(addr); err == nil {
 		number, err := strconv.ParseUint(port, 10, 16)
 		if err != nil {
-			return program{}, err
+			return serverproc.Program{}, err
 		}
 		server.Host, server.Port = host, uint16(number)
 	}
@@ -123,11 +125,11 @@ func pgbouncerProgramAt(addr string) (program, error) {
 	argv := func(_ string, port int) []string {
 		return append([]string{"sh", "-c", pgbouncerScript, "sh", path, fmt.Sprint(port), pooled(server)}, settings...)
 	}
-	return program{
-		title: "version " + version + " of " + path, argv: argv,
+	return serverproc.Program{
+		Title: "version " + version + " of " + path, Argv: argv,
 		// It has nothing to lose. Some versions wait for their clients after gentler
 		// signals, and a shell ignores others in its background.
-		ready: "process up", signal: "KILL",
+		Ready: "process up", Signal: "KILL",
 	}, nil
 }
 

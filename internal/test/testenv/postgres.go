@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 	"github.com/fencepost/fencepost/migrations"
 )
 
@@ -21,7 +23,7 @@ const poolSize = 32
 
 var sharedPostgres = source{
 	name: "PostgreSQL", env: EnvPostgres, url: postgresURL,
-	local: func() (program, error) { return postgresProgram("fsync=off") },
+	local: func() (serverproc.Program, error) { return postgresProgram("fsync=off") },
 }
 
 // PostgresURL returns the URL of the shared server, for tests that make connections of
@@ -150,21 +152,24 @@ func postgresURL(port int) string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
 }
 
-func postgresProgram(settings ...string) (program, error) {
+// localSettings are those of every local server. Shared memory that is a file of its folder
+// is removed with it, even after a kill.
+var localSettings = []string{"listen_addresses=127.0.0.1", "unix_socket_directories=", "dynamic_shared_memory_type=mmap"}
+
+func postgresProgram(settings ...string) (serverproc.Program, error) {
 	bin, version, err := postgresBinary()
 	if err != nil {
-		return program{}, err
+		return serverproc.Program{}, err
 	}
 	argv := func(folder string, port int) []string {
 		args := []string{"sh", "-c", postgresScript, "sh", bin, filepath.Join(folder, "data"), "-p", fmt.Sprint(port)}
-		settings := append([]string{"listen_addresses=127.0.0.1", "unix_socket_directories=", "max_connections=200"}, settings...)
-		for _, s := range settings {
+		for _, s := range slices.Concat(localSettings, []string{"max_connections=200"}, settings) {
 			args = append(args, "-c", s)
 		}
 		return args
 	}
-	return program{
-		title: "version " + version + " of " + bin, argv: argv,
-		ready: "database system is ready to accept connections", signal: "QUIT",
+	return serverproc.Program{
+		Title: "version " + version + " of " + bin, Argv: argv,
+		Ready: "database system is ready to accept connections", Signal: "QUIT",
 	}, nil
 }

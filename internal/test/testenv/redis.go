@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 )
 
 var sharedRedis = source{name: "Redis", env: EnvRedis, url: redisURL, local: redisProgram}
@@ -68,10 +70,10 @@ func redisURL(port int) string {
 	return fmt.Sprintf("redis://127.0.0.1:%d", port)
 }
 
-func redisProgram() (program, error) {
+func redisProgram() (serverproc.Program, error) {
 	path, version, err := redisBinary()
 	if err != nil {
-		return program{}, err
+		return serverproc.Program{}, err
 	}
 	argv := func(folder string, port int) []string {
 		return []string{
@@ -79,8 +81,8 @@ func redisProgram() (program, error) {
 			"--save", "", "--appendonly", "no",
 		}
 	}
-	return program{
-		title: "version " + version + " of " + path, argv: argv,
-		ready: "Ready to accept connections", signal: "TERM",
+	return serverproc.Program{
+		Title: "version " + version + " of " + path, Argv: argv,
+		Ready: "Ready to accept connections", Signal: "TERM",
 	}, nil
 }

@@ -5,9 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -31,7 +29,7 @@ func TestAServerForProgramsHasItsSettingsAndEnds(t *testing.T) {
 
 	require.NoError(t, s.Stop())
 
-	require.Eventually(t, func() bool { return conn.Ping(t.Context()) != nil }, testTimeout, pause)
+	require.Error(t, conn.Ping(t.Context()))
 }
 
 func TestARedisForProgramsEnds(t *testing.T) {
@@ -44,12 +42,12 @@ func TestARedisForProgramsEnds(t *testing.T) {
 	defer client.Close()
 	require.NoError(t, client.Ping(t.Context()).Err())
 	require.NoError(t, s.Stop())
-	require.Eventually(t, func() bool { return client.Ping(t.Context()).Err() != nil }, testTimeout, pause)
+	require.Error(t, client.Ping(t.Context()).Err())
 }
 
 func TestALockIsExclusiveAndEndsWithItsHolder(t *testing.T) {
 	t.Parallel()
-	other, says := another(t, "holder of a lock")
+	other, says := holder(t)
 	require.Equal(t, "locked", says())
 	locked := make(chan error)
 	go func() {
@@ -90,31 +88,30 @@ func (e *ended) Fatalf(format string, args ...any) {
 	panic(e)
 }
 
-func TestAServerIsGoneWhenItsTestProcessWasKilled(t *testing.T) {
-	t.Parallel()
-	other, says := another(t, "parent of a server")
-	folder := says()
-	require.Equal(t, "started", says())
-	server := serverOf(t, folder)
-	require.NoError(t, server.Signal(syscall.Signal(0)), "the server runs")
-
-	require.NoError(t, other.Process.Kill())
-
-	awaitGone(t, server, folder)
+// shared returns the segments of shared memory of this machine.
+func shared(t *testing.T) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "ipcs", "-m").Output()
+	require.NoError(t, err)
+	return string(out)
 }
 
-func TestAServerThatDoesNotStartReturnsItsLogAndLeavesNothing(t *testing.T) {
+func TestAKilledPostgresLeavesNoSharedMemory(t *testing.T) {
 	t.Parallel()
-	var folders []string
-	_, _, err := testenv.StartProgram(func(folder string, _ int) []string {
-		folders = append(folders, folder)
-		return []string{"sh", "-c", "echo out of memory; exit 3"}
+	var segment string
+	t.Run("server", func(t *testing.T) {
+		server := testenv.OwnPostgres(t)
+		conn := open(t, server.URL())
+		data := column[string](t, conn, "SHOW data_directory")[0]
+		require.NotContains(t, column[string](t, conn, "SHOW dynamic_shared_memory_type"), "posix", "a file in /dev/shm")
+		text, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+		require.NoError(t, err)
+		segment = strings.Fields(strings.Split(string(text), "\n")[6])[1]
+		require.Contains(t, strings.Fields(shared(t)), segment)
+		server.Kill()
+		require.Contains(t, strings.Fields(shared(t)), segment, "a killed server frees nothing")
 	})
-	require.ErrorContains(t, err, "out of memory")
-	require.NotEmpty(t, folders)
-	for _, folder := range folders {
-		require.NoDirExists(t, folder)
-	}
+	require.NotContains(t, strings.Fields(shared(t)), segment)
 }
 
 func TestAMissingServerSaysWhatToDo(t *testing.T) {
@@ -127,28 +124,4 @@ func TestAMissingServerSaysWhatToDo(t *testing.T) {
 		require.Contains(t, string(out), advice)
 	}
 	require.NotContains(t, string(out), "SKIP")
-}
-
-func serverOf(t *testing.T, folder string) *os.Process {
-	t.Helper()
-	var pid int
-	require.Eventually(t, func() bool { // the pid may be written after the server's first line
-		text, err := os.ReadFile(filepath.Join(folder, "pid"))
-		if err != nil {
-			return false
-		}
-		pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
-		return err == nil
-	}, testTimeout, pause)
-	server, err := os.FindProcess(pid)
-	require.NoError(t, err)
-	return server
-}
-
-func awaitGone(t *testing.T, server *os.Process, folder string) {
-	t.Helper()
-	require.Eventually(t, func() bool {
-		_, err := os.Stat(folder)
-		return os.IsNotExist(err) && server.Signal(syscall.Signal(0)) != nil
-	}, testTimeout, pause, "the server or its folder outlived the test process")
 }

@@ -6,21 +6,23 @@ import (
 	"os"
 	"sync"
 	"testing"
+
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 )
 
 // source is one of the servers for the tests of this process.
 type source struct {
 	name  string // for people
 	env   string // the variable with the URL of a running server
-	local func() (program, error)
+	local func() (serverproc.Program, error)
 	url   func(port int) string
 	shown func(given string) (string, error) // returns it without its password; nil for URLs
 
-	once   sync.Once
-	taken  string
-	err    error
-	alive  *os.File // a local server runs until this is closed; never collected
-	serial sync.Mutex
+	once    sync.Once
+	taken   string
+	err     error
+	process *serverproc.Process // a local server; never collected
+	serial  sync.Mutex
 }
 
 // URL returns the server's URL. The first call finds or starts the server. If there is
@@ -47,13 +49,11 @@ func (s *source) take() (string, error) {
 	if err != nil {
 		return "", s.missing(err)
 	}
-	port, alive, err := p.start()
-	if err != nil {
+	if s.process, err = serverproc.Start(p); err != nil {
 		return "", s.missing(err)
 	}
-	s.alive = alive
-	fmt.Fprintf(os.Stderr, "testenv: %s: %s on port %d\n", s.name, p.title, port)
-	return s.url(port), nil
+	fmt.Fprintf(os.Stderr, "testenv: %s: %s on port %d\n", s.name, p.Title, s.process.Port)
+	return s.url(s.process.Port), nil
 }
 
 func (s *source) show(given string) (string, error) {
@@ -93,12 +93,12 @@ type Server struct {
 	// URL is a superuser's if there are users. It needs no password.
 	URL string
 
-	alive *os.File
+	process *serverproc.Process
 }
 
 // StartPostgres starts a binary of this machine, in a folder of its own, with default
-// settings except those given ("fsync=on"). The server and its folder are removed soon
-// after Stop, or after the end of this process, however it ends.
+// settings except those given ("fsync=on"). The server and its folder are removed by Stop,
+// or soon after the end of this process, however it ends.
 func StartPostgres(settings ...string) (*Server, error) {
 	p, err := postgresProgram(settings...)
 	return startServer(p, err, postgresURL)
@@ -117,16 +117,16 @@ func StartMariaDB(settings ...string) (*Server, error) {
 	return startServer(p, err, mariadbDSN)
 }
 
-func startServer(p program, err error, url func(port int) string) (*Server, error) {
+func startServer(p serverproc.Program, err error, url func(port int) string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, alive, err := p.start()
+	process, err := serverproc.Start(p)
 	if err != nil {
 		return nil, err
 	}
-	return &Server{URL: url(port), alive: alive}, nil
+	return &Server{URL: url(process.Port), process: process}, nil
 }
 
 // Stop ends the server. It must be called once.
-func (s *Server) Stop() error { return s.alive.Close() }
+func (s *Server) Stop() error { return s.process.Remove() }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 )
 
 var sparePostgres = source{
@@ -22,7 +24,7 @@ var sparePostgres = source{
 // sparePostgresProgram returns a server that recovers fast. Before recovery a server
 // syncs all of its files to the disk. On Linux it can sync the whole file system once, in
 // place of a thousand files.
-func sparePostgresProgram() (program, error) {
+func sparePostgresProgram() (serverproc.Program, error) {
 	_, version, err := postgresBinary()
 	if major, _, _ := strings.Cut(version, "."); err == nil && runtime.GOOS == "linux" && major != "13" {
 		return postgresProgram(append(lossy, "recovery_init_sync_method=syncfs")...)
@@ -100,7 +102,7 @@ func (s *Spare) Crash() {
 	})
 	// Until the server has noticed the crash it accepts connections, which then break. A
 	// new WAL writer shows that the recovery is complete.
-	for deadline := time.Now().Add(startTimeout); err == nil && s.walWriter == before; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(serverproc.Timeout); err == nil && s.walWriter == before; time.Sleep(10 * time.Millisecond) {
 		if refused := s.do(s.findWALWriter); time.Now().After(deadline) {
 			err = errors.Join(errors.New("the server does not recover"), refused)
 		}

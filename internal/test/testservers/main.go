@@ -4,8 +4,10 @@
 //
 //	go run ./internal/test/testservers go test ./...
 //
-// A server whose URL is in the environment is not started. The exit status is the
-// command's, or 1 if a server did not start. The servers end with this process.
+// A server whose URL is in the environment is not started. All temporary files of the run
+// are in one folder, in memory if this machine has a file system with enough room for that.
+// The exit status is the command's, or 1 if a server did not start. Servers and folder are
+// removed at the end of this process, however it ends.
 package main
 
 import (
@@ -19,6 +21,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fencepost/fencepost/internal/test/serverproc"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 )
 
@@ -40,7 +43,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: testservers command [argument ...]")
 		os.Exit(2)
 	}
-	status, err := run(os.Args[1:])
+	serverproc.Sweep(os.TempDir())
+	end, err := serverproc.OwnTemp(memory())
+	status := 1
+	if err == nil {
+		status, err = run(os.Args[1:])
+		err = errors.Join(err, end())
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testservers:", err)
 	}

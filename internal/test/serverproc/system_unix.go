@@ -1,6 +1,6 @@
 //go:build !windows
 
-package testenv
+package serverproc
 
 import (
 	"fmt"
@@ -10,11 +10,14 @@ import (
 	"syscall"
 )
 
+// ownSession makes a process one that the terminal's interrupt key does not reach.
+func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
 // serverAttr makes the folder the property of the user that runs the server, and returns
-// the attributes of its process: a session of its own, so that the terminal's interrupt
-// key does not stop the server while a test is cleaning up.
+// the attributes of its process: a session of its own, so that the interrupt key does not
+// stop the server while a test is cleaning up.
 func serverAttr(folder string) (*syscall.SysProcAttr, error) {
-	attr := &syscall.SysProcAttr{Setsid: true}
+	attr := ownSession()
 	if os.Geteuid() != 0 {
 		return attr, nil
 	}
@@ -26,8 +29,8 @@ func serverAttr(folder string) (*syscall.SysProcAttr, error) {
 	return attr, os.Chown(folder, uid, gid)
 }
 
-// serversOwn makes a file the property of the user that runs the servers.
-func serversOwn(path string) error {
+// giveTo makes a file the property of the user that runs the servers.
+func giveTo(path string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
@@ -36,6 +39,15 @@ func serversOwn(path string) error {
 		return err
 	}
 	return os.Chown(path, uid, gid)
+}
+
+// letServersIn lets the user that runs the servers make and remove folders of its own in a
+// folder.
+func letServersIn(folder string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	return os.Chmod(folder, os.ModeSticky|0o777)
 }
 
 // unprivileged returns the account that runs the servers if the tests run as root, since
@@ -54,3 +66,6 @@ func unprivileged() (uid, gid int, err error) {
 	gid, err = strconv.Atoi(account.Gid)
 	return uid, gid, err
 }
+
+// tryLock locks a file, or returns an error if another process holds the lock.
+func tryLock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }

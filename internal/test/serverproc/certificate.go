@@ -1,4 +1,4 @@
-package testenv
+package serverproc
 
 import (
 	"crypto/ecdsa"
@@ -22,14 +22,14 @@ import (
 // PostgreSQL requires that.
 func Certificate(t testing.TB) (cert, key string) {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "fencepost-testenv-") //nolint:usetesting // other users may not enter t.TempDir
+	folder, err := os.MkdirTemp("", "certificate-") //nolint:usetesting // other users may not enter t.TempDir
 	if err != nil {
-		t.Fatalf("testenv: certificate: %v", err)
+		t.Fatalf("serverproc: certificate: %v", err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	cert, key = filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
 	if err := certify(folder, cert, key); err != nil {
-		t.Fatalf("testenv: certificate: %v", err)
+		t.Fatalf("serverproc: certificate: %v", err)
 	}
 	return cert, key
 }
@@ -59,5 +59,5 @@ func certify(folder, cert, key string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(serversOwn(folder), serversOwn(key))
+	return errors.Join(giveTo(folder), giveTo(key))
 }

@@ -1,0 +1,4 @@
+package serverproc
+
+// NewFolder is exported for tests that need no server.
+var NewFolder = newFolderIn
