@@ -1,6 +1,10 @@
 package redistoken
 
-import "time"
+import (
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
 
 // SetIdleTimeout sets how long iss keeps its subscriptions without waiters.
 func SetIdleTimeout(iss *Issuer, timeout time.Duration) { iss.state.idleTimeout = timeout }
@@ -13,6 +17,12 @@ func QueuedCommands(iss *Issuer) int {
 	iss.pipeline.mu.Lock()
 	defer iss.pipeline.mu.Unlock()
 	return len(iss.pipeline.queue)
+}
+
+// IsRelease reports whether cmd is a release, or removes a waiter from its queue.
+func IsRelease(cmd redis.Cmder) bool {
+	args := cmd.Args()
+	return len(args) > 1 && (args[1] == releaseScript.hash || args[1] == releaseScript.text)
 }
 
 // HeldCount returns how many waiters of iss have a lock, according to iss.

@@ -85,11 +85,12 @@ func (s *waitState) untilPoll(w *waiter) time.Duration {
 }
 
 // startPoll records that w is about to be put into the queue in Redis. It returns false
-// if another waiter polls for this process.
+// if another waiter polls for this process. A waiter that has the lock already polls too:
+// the reply grants it again.
 func (s *waitState) startPoll(q *waitQueue, w *waiter) (ticket string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.Contains(q.waiters, w) || q.first() != w && !w.inRedis {
+	if !slices.Contains(q.waiters, w) || q.first() != w && !w.inRedis && q.holder != w.holder {
 		w.pollDue = time.Time{}
 		return "", false
 	}
@@ -202,9 +203,9 @@ func (q *waitQueue) find(holder string) *waiter {
 // empty reports whether q has neither a waiter nor a holder.
 func (q *waitQueue) empty() bool { return len(q.waiters) == 0 && len(q.held) == 0 }
 
-// add appends w. The first waiter polls.
+// add appends w. The first waiter polls, and a waiter that has the lock already.
 func (q *waitQueue) add(w *waiter) {
-	if q.waiters = append(q.waiters, w); len(q.waiters) == 1 {
+	if q.waiters = append(q.waiters, w); len(q.waiters) == 1 || q.holder == w.holder {
 		w.pollAt(time.Now())
 	}
 }
@@ -254,6 +255,9 @@ func (q *waitQueue) refused(w *waiter, sent time.Time, r *refusal) {
 	q.holder, q.until = r.Holder, sent.Add(min(r.Remaining, maxPollInterval))
 	w.ticket, w.lastReply = r.ticket, clockAnchor{sent, r.clock}
 	w.pollAt(time.Now().Add(pollDelay(r.Remaining)))
+	if own := q.find(r.Holder); own != nil {
+		own.pollAt(time.Now())
+	}
 	if w.early != nil {
 		q.notified(w, *w.early)
 	}
