@@ -90,6 +90,13 @@ func (b *breakpoint) disable() {
 	}
 }
 
+// isDisabled reports whether the writer stops no more.
+func (b *breakpoint) isDisabled() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.isOff
+}
+
 func (b *breakpoint) seen() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -241,10 +241,11 @@ func (l *listener) DropsCommit(context.Context, any) bool {
 	return true
 }
 
-// IdleTimeout implements [failpoint.Listener].
+// IdleTimeout implements [failpoint.Listener]. A transaction that begins after the last pause
+// has no bound: on a busy machine it could be idle for as long, in each of its tries.
 func (l *listener) IdleTimeout() time.Duration {
 	l.facts.bounded()
-	if l.stage.subject.MaxBlocking > 0 || !l.pauses {
+	if l.stage.subject.MaxBlocking > 0 || !l.pauses || l.isDisabled() {
 		return 0
 	}
 	return evictAfter

@@ -129,12 +129,18 @@ func (st *stage) finish() error {
 }
 
 // outlast reports whether w ended before the limit. It ends a lock of the subject's own
-// that was not released, as its expiry would: w may wait for it.
+// that was not released, as its expiry would: w may wait for it. If nothing disturbs w, all
+// such locks have ended before it started, and a slow w would lose its own. Then outlast
+// waits for longer: only a lock that a crashed writer has acquired since can block w.
 func (st *stage) outlast(w *writer, limit <-chan time.Time) bool {
+	patience := max(longestAnswer, st.subject.TTL)
+	if w.tries > 0 {
+		patience = max(stuckTimeout/4, st.subject.TTL)
+	}
 	for {
 		var expires <-chan time.Time
 		if st.subject.kept() {
-			expires = time.After(max(longestAnswer, st.subject.TTL))
+			expires = time.After(patience)
 		}
 		select {
 		case <-w.done:

@@ -251,6 +251,9 @@ func (c *client) postgres(ctx context.Context, database string, size int) *pgxpo
 	config := must(pgxpool.ParseConfig(c.env.routed(c.route, c.env.database(ctx, database))))
 	config.MaxConns = int32(size)
 	config.ConnConfig.DialFunc = c.sent.dial
+	// By default the pool pings a connection that was idle for more than a second, and the
+	// packet would be counted as one of the operation's.
+	config.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	pool := must(pgxpool.NewWithConfig(ctx, config))
 	c.closers = append(c.closers, pool.Close)
 	return pool

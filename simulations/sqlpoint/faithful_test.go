@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -96,11 +97,14 @@ func TestTheWrapperChangesNothing(t *testing.T) {
 	}
 }
 
+// registered makes -count possible: a driver is registered once.
+var registered = sync.OnceFunc(func() { sql.Register("minimal", &minimal{}) })
+
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	_, err := sqlpoint.Open("no such driver", "")
 	require.Error(t, err)
-	sql.Register("minimal", &minimal{})
+	registered()
 	db, err := sqlpoint.Open("minimal", "dsn")
 	require.NoError(t, err)
 	defer db.Close()
