@@ -1,7 +1,7 @@
 # Fencepost's commands. `make` alone lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-busy verify containers test-oldest test-newest lint vet-os fuzz simulate rounds failures partitions fairness waiting acknowledged cuts units experiment proof torture bench
+.PHONY: help setup test check shell test-busy verify containers test-oldest test-newest lint tidy vet-os fuzz simulate rounds failures partitions fairness waiting acknowledged cuts units experiment proof torture bench
 
 FUZZTIME ?= 60s
 BUSY ?= 5
@@ -16,7 +16,6 @@ CUTS ?= 1
 UNITS ?= 100000
 TORTURE ?= 100000
 ON_CONTAINERS := ./token/... ./lock ./guard/... ./sqlguard/... ./redisguard ./migrations ./simulations/pgxpoint ./simulations/sqlpoint ./internal/...
-DRIVERS := $(ON_CONTAINERS) ./httpguard/... ./simulations/...
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 help: ## list the targets
@@ -25,31 +24,40 @@ help: ## list the targets
 setup: ## install what the tests need: modules, servers, a C compiler for -race
 	@scripts/setup
 
-test: ## test every package on real servers (minutes); installs nothing
+test: ## test each behaviour on real servers (minutes); installs nothing
 	@scripts/test
+
+check: ## check what needs no server: gofmt, vet, each module by itself, the race detector over locks and decisions (minutes)
+	@scripts/check
+
+shell: ## start a shell with the servers and flags of the tests: for go test -run Once ./sqlguard/stdsql
+	@. scripts/build-flags; exec go run ./internal/test/testservers "$${SHELL:-bash}"
 
 test-busy: ## run the tests BUSY (5) times beside three busy loops for each core
 	@scripts/test-busy $(BUSY)
 
-verify: ## run all checks: linters, all tests with -race, the lab, containers, oldest and newest drivers (up to an hour)
+verify: ## run all checks: linters, all tests with -race, the lab, fuzz tests, containers, oldest and newest drivers (up to an hour)
 	@scripts/verify
 
 containers: ## test the containers module, then the packages that use drivers, on servers in containers
 	go test -C lab/containers -count=1 ./...
 	go run -C lab/containers . -- go test -vet=off -skip '^TestStress' -timeout 30m $(ON_CONTAINERS)
 
-test-oldest: ## test the packages that use drivers, and a part of the lab, with the Go and driver versions of each go.mod
-	@scripts/test-drivers oldest '$(DRIVERS)'
+test-oldest: ## test the guards and the issuers with the Go and driver versions of each go.mod
+	@scripts/test-drivers oldest
 
-test-newest: ## test the packages that use drivers with the newest drivers; changes no file
-	@scripts/test-drivers newest '$(DRIVERS)'
+test-newest: ## test the guards and the issuers with the newest drivers; changes no file
+	@scripts/test-drivers newest
 
 lint: ## run golangci-lint over every module, and shellcheck
 	@set -e; for module in $$(scripts/modules); do \
 		echo "lint $$module"; (cd $$module && go run $(GOLANGCI) run ./...); \
 	done
-	@if command -v shellcheck >/dev/null; then shellcheck .ci/run scripts/* internal/test/testenv/*.sh; \
+	@if command -v shellcheck >/dev/null; then shellcheck .ci/run scripts/* internal/test/*/*.sh; \
 	else echo 'lint: shellcheck is not installed: the scripts were not checked'; fi
+
+tidy: ## compare each go.mod and go.sum with what go mod tidy makes
+	@set -e; for module in $$(scripts/modules); do echo "tidy $$module"; GOWORK=off go -C $$module mod tidy -diff; done
 
 vet-os: ## go vet every module for macOS and Windows
 	@set -e; for module in $$(scripts/modules); do for os in darwin windows; do \

@@ -10,58 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The page is true only as long as the tests that it names exist.
-func TestGuaranteesNameTestsThatExist(t *testing.T) {
-	t.Parallel()
-	named := regexp.MustCompile("`([a-z/]+)\\.(Test\\w+)`").FindAllStringSubmatch(guarantees(t), -1)
-	require.NotEmpty(t, named)
-	for _, m := range named {
-		require.Contains(t, testsOf(t, m[1]), "func "+m[2]+"(", "there is no %s in %s", m[2], m[1])
-	}
-}
-
-func TestGuaranteesNameFilesThatExist(t *testing.T) {
-	t.Parallel()
-	for _, m := range regexp.MustCompile("`([a-z_/]+\\.[a-z]+)`").FindAllStringSubmatch(guarantees(t), -1) {
-		if strings.Contains(m[1], "/") {
-			require.FileExists(t, filepath.Join("..", "..", m[1]))
-		}
-	}
-}
-
-func TestGuaranteesNameEveryPromiseOfTheModel(t *testing.T) {
-	t.Parallel()
-	page := guarantees(t)
-	for _, promise := range names(t, `(?m)^(?:bool (\w+) = 1;)`) {
-		require.Contains(t, page, "`"+promise+"`")
-	}
-	known := strings.Join(names(t, `(\w+)`), " ") + " "
-	for _, m := range regexp.MustCompile("`([a-z]+_[a-z_]+|[A-Z]+_[A-Z_]+)`").FindAllStringSubmatch(page, -1) {
-		require.Contains(t, known, m[1]+" ", "the model has no %s", m[1])
-	}
-}
-
-func guarantees(t *testing.T) string {
-	t.Helper()
-	page, err := os.ReadFile("../../docs/guarantees.md")
-	require.NoError(t, err)
-	return string(page)
-}
-
-// testsOf returns the text of a folder's tests.
-func testsOf(t *testing.T, folder string) string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "..", folder, "*_test.go"))
-	require.NoError(t, err)
-	var all strings.Builder
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		all.Write(text)
-	}
-	return all.String()
-}
-
 // Each promise must be broken by a variant: otherwise it may be a promise that cannot be
 // broken.
 func TestEachPromiseIsBrokenByAVariant(t *testing.T) {
