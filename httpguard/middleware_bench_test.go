@@ -21,7 +21,7 @@ func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
 
 // This test is not parallel: allocations of other tests would be counted.
-func TestAnAdmittedRequestMakesSixAllocations(t *testing.T) {
+func TestStressAnAdmittedRequestMakesSixAllocations(t *testing.T) {
 	handler := httpguard.Middleware{Resources: accounts, Store: new(guard.Memory)}.Wrap(
 		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { kept = r }))
 	r, w := matched(t.Context(), http.NoBody, line("account/42", 33, "a")), discard{http.Header{}}

@@ -360,7 +360,7 @@ func rows(t *testing.T, plan string) (n int) {
 
 // From the sixth call on, a connection plans a function's statements without their
 // arguments.
-func TestRenewAllDoesNotSlowDown(t *testing.T) {
+func TestStressRenewAllDoesNotSlowDown(t *testing.T) {
 	t.Parallel()
 	const many = 4000
 	f := newFence(t)

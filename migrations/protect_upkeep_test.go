@@ -117,7 +117,7 @@ func TestDumpOfProtectedTables(t *testing.T) {
 	restored(t, f, db)
 }
 
-func TestDumpOfDataIntoProtectedTables(t *testing.T) {
+func TestStressDumpOfDataIntoProtectedTables(t *testing.T) {
 	t.Parallel()
 	f, db, name := dumped(t)
 	psql := " | psql -q -v ON_ERROR_STOP=1 -o /dev/null -d " + name + " || echo failed"
@@ -134,7 +134,7 @@ func TestDumpOfDataIntoProtectedTables(t *testing.T) {
 
 // If the schema's functions were not restored, a protected table still refuses: its
 // trigger needs none of them.
-func TestDumpOfAProtectedTableAlone(t *testing.T) {
+func TestStressDumpOfAProtectedTableAlone(t *testing.T) {
 	t.Parallel()
 	f, db, name := dumped(t)
 	app := f.named("fence.app")
@@ -185,7 +185,7 @@ func (f fence) published(t *testing.T) (psql func(text string) string) {
 	}
 }
 
-func TestLogicalReplicationIntoAProtectedTable(t *testing.T) {
+func TestStressLogicalReplicationIntoAProtectedTable(t *testing.T) {
 	t.Parallel()
 	f := newFence(t)
 	psql := f.published(t)

@@ -125,14 +125,19 @@ func TestUnversioned(t *testing.T) {
 }
 
 // hazard G13
-func TestSchemasOfAnyName(t *testing.T) {
+var oddNames = []string{
+	`we"ird; drop`, `o'brien`, `'; DROP SCHEMA "x" CASCADE; --`, `"`, `a.b`, `Größe`, `100%s`, `:name`, ` padded `, `UPPER`,
+	`back\slash`, `\'`, `$$`, `$fencepost$`, `$fencepost$ $fencepost1$`, `x; -- y`, `-- +goose Down`, `public2`,
+	strings.Repeat("x", 63),
+}
+
+func TestSchemasOfAnyName(t *testing.T)       { namedSchemas(t, oddNames[:3]) }
+func TestStressSchemasOfAnyName(t *testing.T) { namedSchemas(t, oddNames) }
+
+func namedSchemas(t *testing.T, names []string) {
 	t.Parallel()
 	host := newFence(t)
-	for _, name := range []string{
-		`we"ird; drop`, `o'brien`, `'; DROP SCHEMA "x" CASCADE; --`, `"`, `a.b`, `Größe`, `100%s`, `:name`, ` padded `, `UPPER`,
-		`back\slash`, `\'`, `$$`, `$fencepost$`, `$fencepost$ $fencepost1$`, `x; -- y`, `-- +goose Down`, `public2`,
-		strings.Repeat("x", 63),
-	} {
+	for _, name := range names {
 		t.Run(strings.ReplaceAll(name, "/", "_"), func(t *testing.T) {
 			t.Parallel()
 			f := fence{host.Pool, name}

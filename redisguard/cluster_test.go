@@ -175,7 +175,7 @@ func TestAResourceThatIsBeingMovedIsRetryable(t *testing.T) {
 	require.ErrorIs(t, write(33), guard.ErrStale, "the mark has moved with it")
 }
 
-func TestAClusterWithoutANodeForTheSlotIsAnOrdinaryFailure(t *testing.T) {
+func TestStressAClusterWithoutANodeForTheSlotIsAnOrdinaryFailure(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	g := &redisguard.Guard{Client: c.client()}

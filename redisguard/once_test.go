@@ -317,7 +317,7 @@ func TestOnceInReportOnlyMode(t *testing.T) {
 }
 
 // hazard R8
-func TestARecordSharesTheSlotOfItsMark(t *testing.T) {
+func TestStressARecordSharesTheSlotOfItsMark(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	for name, markKey := range map[string]func(string) string{

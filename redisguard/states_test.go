@@ -105,7 +105,7 @@ func TestTooFewReplicasRefuseBeforeAnythingIsWritten(t *testing.T) {
 	e.refuses("NOREPLICAS")
 }
 
-func TestAServerThatLoadsRefuses(t *testing.T) {
+func TestStressAServerThatLoadsRefuses(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--loading-process-events-interval-bytes", "1024")
 	e := s.env()

@@ -21,7 +21,9 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-var tracers = map[string]pgx.QueryTracer{"with a tracer": pgxpoint.Tracer{}, "without": nil}
+const traced = "with a tracer"
+
+var tracers = map[string]pgx.QueryTracer{traced: pgxpoint.Tracer{}, "without": nil}
 
 // kept is the subject of a program with its own advisory lock, which a session holds
 // while work runs.
@@ -66,12 +68,16 @@ func (s *shop) minted(ctx context.Context, session *pgxpool.Conn) error {
 }
 
 // For each mistake with an own lock, the verdict names it.
-func TestWrongProgramsWithALockOfTheirOwnAreNamed(t *testing.T) {
+func TestWrongProgramsWithALockOfTheirOwnAreNamed(t *testing.T)       { nameOwnLocks(t) }
+func TestStressWrongProgramsWithALockOfTheirOwnAreNamed(t *testing.T) { nameOwnLocks(t) }
+
+func nameOwnLocks(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
+	type mistake struct {
 		says string
 		work func(s *shop) func(ctx context.Context, session *pgxpool.Conn) error
-	}{
+	}
+	for name, c := range testenv.Some(t, map[string]mistake{
 		"not minted, no guard": {"no guard at all", func(s *shop) func(context.Context, *pgxpool.Conn) error { // hazard G2
 			return func(ctx context.Context, _ *pgxpool.Conn) error { return s.withdraw(ctx, s.pool, s.pool) }
 		}},
@@ -104,8 +110,8 @@ func TestWrongProgramsWithALockOfTheirOwnAreNamed(t *testing.T) {
 				return s.fence.Update(token.NewContext(ctx, tok), "account/42", func(tx pgx.Tx) error { return s.set(ctx, tx, balance-1) })
 			}
 		}},
-	} {
-		for tracing, tracer := range tracers {
+	}, "minted, no guard") {
+		for tracing, tracer := range testenv.Some(t, tracers, traced) {
 			t.Run(name+"/"+tracing, func(t *testing.T) {
 				t.Parallel()
 				s := openShop(t, tracer)
@@ -196,7 +202,7 @@ func (s *shop) skipLocked(name string) simulations.Subject {
 
 // A program's own lock is tested without a change.
 func runOnALockOfItsOwn(t *testing.T, try scope) {
-	for name, subject := range map[string]func(s *shop) simulations.Subject{
+	for name, subject := range testenv.Some(t, map[string]func(s *shop) simulations.Subject{
 		"an advisory lock": func(s *shop) simulations.Subject { return s.kept(s.minted) },
 		"SET NX PX": func(s *shop) simulations.Subject {
 			return s.setNX(func(ctx context.Context, lock string) (token.Token, error) {
@@ -204,8 +210,8 @@ func runOnALockOfItsOwn(t *testing.T, try scope) {
 			}, s.readFirst)
 		},
 		"SKIP LOCKED": func(s *shop) simulations.Subject { return s.skipLocked("job/%d") },
-	} {
-		for tracing, tracer := range tracers {
+	}, "SET NX PX") {
+		for tracing, tracer := range testenv.Some(t, tracers, traced) {
 			t.Run(name+"/"+tracing, func(t *testing.T) {
 				t.Parallel()
 				s := openShop(t, tracer)
@@ -216,7 +222,7 @@ func runOnALockOfItsOwn(t *testing.T, try scope) {
 }
 
 // Mistakes with a lock that is a key in Redis.
-func TestOtherSpellingsWithAKeptLockAreNamed(t *testing.T) {
+func TestStressOtherSpellingsWithAKeptLockAreNamed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		says    string

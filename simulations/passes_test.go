@@ -16,8 +16,8 @@ import (
 // a slow machine.
 type scope func(simulations.Subject) simulations.Subject
 
-// some performs some interleavings of each kind.
-func some(s simulations.Subject) simulations.Subject { return simulations.Within(12, 4, s) }
+// some performs some interleavings of each kind; the stress tests perform many.
+func some(s simulations.Subject) simulations.Subject { return simulations.Within(4, 1, s) }
 
 // untilFound performs nearly all: the run of a wrong program ends with the first verdict.
 func untilFound(s simulations.Subject) simulations.Subject { return simulations.Within(1000, 1000, s) }
@@ -31,7 +31,7 @@ func untilFoundAs(says string, s simulations.Subject) simulations.Subject {
 	return untilFound(s)
 }
 
-// many performs twice as many, and different random interleavings each time.
+// many performs more, and different random interleavings each time.
 func many(s simulations.Subject) simulations.Subject {
 	s.Seed = 1 + rand.Uint64N(1e9)
 	return simulations.Within(30, 16, s)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/simulations"
 	"github.com/fencepost/fencepost/simulations/pgxpoint"
@@ -101,9 +102,8 @@ var right = map[string]program{
 	"an unknown that is resolved under a new token by reading a row": func(s *shop) func(context.Context) error {
 		return func(ctx context.Context) error {
 			unit := time.Now().Format(time.RFC3339Nano) + s.t.Name()
-			var unknown error
-			for {
-				err := s.locks.Hold(context.WithoutCancel(ctx), "account/42", func(ctx context.Context) error {
+			return untilKnown(func() error {
+				return s.locks.Hold(context.WithoutCancel(ctx), "account/42", func(ctx context.Context) error {
 					return s.update(ctx, func(tx pgx.Tx) error {
 						tag, err := tx.Exec(ctx, "INSERT INTO outbox SELECT $1::text WHERE NOT EXISTS (SELECT FROM outbox WHERE text = $1)", unit)
 						if err != nil || tag.RowsAffected() == 0 {
@@ -112,14 +112,7 @@ var right = map[string]program{
 						return s.withdraw(ctx, tx, tx)
 					})
 				})
-				if err == nil {
-					return nil
-				}
-				if !errors.Is(err, guard.ErrUnknown) {
-					return errors.Join(err, unknown) // what was unknown is not settled
-				}
-				unknown = err
-			}
+			})
 		}
 	},
 	"a log that a trigger writes, and single statements by On": held(func(s *shop, ctx context.Context) error {
@@ -241,8 +234,8 @@ var right = map[string]program{
 		require.NoError(s.t, err)
 		return func(ctx context.Context) error {
 			key := rand.Text()
-			for {
-				err := s.hold(ctx, func(ctx context.Context) error {
+			return untilKnown(func() error {
+				return s.hold(ctx, func(ctx context.Context) error {
 					return s.update(ctx, func(tx pgx.Tx) error {
 						tag, err := tx.Exec(ctx, "INSERT INTO outbox VALUES ($1) ON CONFLICT DO NOTHING", key)
 						if err != nil || tag.RowsAffected() == 0 {
@@ -251,10 +244,7 @@ var right = map[string]program{
 						return s.withdraw(ctx, tx, tx)
 					})
 				})
-				if !errors.Is(err, guard.ErrUnknown) {
-					return err
-				}
-			}
+			})
 		}
 	},
 	"a stale unit that starts over under a new Hold": func(s *shop) func(context.Context) error {
@@ -344,7 +334,9 @@ var right = map[string]program{
 }
 
 func runRight(t *testing.T, try scope) {
-	for name, program := range right {
+	for name, program := range testenv.Some(t, right, "the README's", "a worker under a token that was given to it",
+		"Join, and an outbox in the same transaction", "two resources, and two goroutines that read",
+		"an unknown that is resolved under a new token by reading a row", "rows with a mark of their own") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := openShop(t, pgxpoint.Tracer{})
@@ -406,7 +398,7 @@ var outsideHold = map[string]program{
 // A row that is written outside of Hold breaks no rule about numbers: in production its
 // writer has none then. The coverage names it.
 func runOutsideHold(t *testing.T, try scope) {
-	for name, program := range outsideHold {
+	for name, program := range testenv.Some(t, outsideHold, "a key of the request, before Hold") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := openShop(t, pgxpoint.Tracer{})
@@ -437,6 +429,22 @@ func (a account) withdrawTwiceHeld(ctx context.Context) error {
 	return a.hold(ctx, func(ctx context.Context) error {
 		return a.hold(ctx, func(ctx context.Context) error { return a.hold(ctx, a.guarded) })
 	})
+}
+
+// untilKnown calls try until its outcome is known. A later try that fails otherwise does
+// not settle an earlier one that was unknown.
+func untilKnown(try func() error) error {
+	var unknown error
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, guard.ErrUnknown) {
+			return errors.Join(err, unknown)
+		}
+		unknown = err
+	}
 }
 
 // inUpdate returns a program that does everything inside Update.

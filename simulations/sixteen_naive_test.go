@@ -16,7 +16,7 @@ import (
 
 // These are fences written by hand. The histories must expose each of them, by one of the
 // rules that it breaks.
-func TestHistoriesCatchWhatPeopleWrite(t *testing.T) {
+func TestStressHistoriesCatchWhatPeopleWrite(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		fence naive

@@ -19,12 +19,9 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-func TestHistoriesOnPostgres(t *testing.T)       { histories(t, fewHistories) }
-func TestStressHistoriesOnPostgres(t *testing.T) { histories(t, manyHistories) }
-
-func histories(t *testing.T, n int) {
+func TestStressHistoriesOnPostgres(t *testing.T) {
 	t.Parallel()
-	n = testenv.Rounds(t, "FENCEPOST_TORTURE", n)
+	n := testenv.Rounds(t, "FENCEPOST_TORTURE", manyHistories)
 	ways := map[string]func(*versioned, testing.TB) way{
 		"Update": (*versioned).update, "On": (*versioned).on, "Join": (*versioned).join, "Table": (*versioned).table,
 		"Update, pruned": (*versioned).pruned, "On, protected": (*versioned).protected,

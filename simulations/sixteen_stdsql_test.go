@@ -16,12 +16,9 @@ import (
 	"github.com/fencepost/fencepost/sqlguard/stdsql"
 )
 
-func TestHistoriesOverDatabaseSQL(t *testing.T)       { historiesOverDatabaseSQL(t, fewHistories) }
-func TestStressHistoriesOverDatabaseSQL(t *testing.T) { historiesOverDatabaseSQL(t, manyHistories) }
-
-func historiesOverDatabaseSQL(t *testing.T, n int) {
+func TestStressHistoriesOverDatabaseSQL(t *testing.T) {
 	t.Parallel()
-	n = testenv.Rounds(t, "FENCEPOST_TORTURE", n)
+	n := testenv.Rounds(t, "FENCEPOST_TORTURE", manyHistories)
 	for name, open := range map[string]func(testing.TB) *stdrows{
 		"PostgreSQL": stdPostgres, "MariaDB": stdMariaDB, "SQLite": stdSQLite,
 	} {

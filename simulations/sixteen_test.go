@@ -42,12 +42,9 @@ const (
 	writers   = 16
 )
 
-// The number of writes to PostgreSQL, in all ways together, unless FENCEPOST_TORTURE sets
-// it.
-const (
-	fewHistories  = 2_000
-	manyHistories = 20_000
-)
+// manyHistories is the number of writes to PostgreSQL, in all ways together, unless
+// FENCEPOST_TORTURE sets it.
+const manyHistories = 20_000
 
 // sixteen writers write to four rows, each time with the newest token, an older one, or
 // an impostor's of the newest, and record the results.

@@ -461,7 +461,7 @@ func conditionally(ctx context.Context, s *shop, where, set string) error {
 }
 
 // The verdict on another form of a mistake names it too.
-func TestOtherSpellingsAreNamed(t *testing.T) { nameOthers(t, pgxpoint.Tracer{}) }
+func TestStressOtherSpellingsAreNamed(t *testing.T) { nameOthers(t, pgxpoint.Tracer{}) }
 
 func TestStressOtherSpellingsAreNamedWithoutATracer(t *testing.T) { nameOthers(t, nil) }
 

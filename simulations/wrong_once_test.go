@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/simulations"
-	"github.com/fencepost/fencepost/simulations/pgxpoint"
 )
 
 const (
@@ -121,10 +121,13 @@ var wrongOnce = []struct {
 
 // The verdict on a program that does not apply a unit once says whether it was applied
 // twice or lost, and names the mistake.
-func TestWrongTriesAreNamed(t *testing.T) {
+func TestWrongTriesAreNamed(t *testing.T)       { nameTries(t) }
+func TestStressWrongTriesAreNamed(t *testing.T) { nameTries(t) }
+
+func nameTries(t *testing.T) {
 	t.Parallel()
 	for _, c := range wrongOnce {
-		for tracing, tracer := range map[string]pgx.QueryTracer{"with a tracer": pgxpoint.Tracer{}, "without": nil} {
+		for tracing, tracer := range testenv.Some(t, tracers, traced) {
 			t.Run(c.name+"/"+tracing, func(t *testing.T) {
 				t.Parallel()
 				s := openShop(t, tracer)

@@ -18,7 +18,6 @@ import (
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/simulations"
-	"github.com/fencepost/fencepost/simulations/pgxpoint"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/redistoken"
@@ -271,10 +270,13 @@ var wrong = []struct {
 }
 
 // The verdict on a wrong program names the mistake.
-func TestWrongProgramsAreNamed(t *testing.T) {
+func TestWrongProgramsAreNamed(t *testing.T)       { nameWrong(t) }
+func TestStressWrongProgramsAreNamed(t *testing.T) { nameWrong(t) }
+
+func nameWrong(t *testing.T) {
 	t.Parallel()
 	for _, c := range wrong {
-		for tracing, tracer := range map[string]pgx.QueryTracer{"with a tracer": pgxpoint.Tracer{}, "without": nil} {
+		for tracing, tracer := range testenv.Some(t, tracers, traced) {
 			t.Run(c.name+"/"+tracing, func(t *testing.T) {
 				t.Parallel()
 				s := openShop(t, tracer)

@@ -173,7 +173,7 @@ func joined(t *testing.T, e *env, pool *pgxpool.Pool) {
 }
 
 // hazard G28
-func TestAClusterOfWriters(t *testing.T) {
+func TestStressAClusterOfWriters(t *testing.T) {
 	t.Parallel()
 	e := newLookAlike(t, `INSERT INTO pg_catalog.pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion)
 		SELECT 99999, 'spock', 10, oid, false, '5.0' FROM pg_catalog.pg_namespace WHERE nspname = 'public'`)
@@ -192,7 +192,11 @@ func TestAClusterOfWriters(t *testing.T) {
 }
 
 // The query costs one round trip, before the first batch of a connection.
-func TestTheEngineIsAskedOncePerConnection(t *testing.T) {
+func TestTheEngineIsAskedOncePerConnection(t *testing.T) { askedOnce(t, modes[:1]) }
+
+func TestStressTheEngineIsAskedOncePerConnectionInEveryMode(t *testing.T) { askedOnce(t, modes) }
+
+func askedOnce(t *testing.T, modes []pgx.QueryExecMode) {
 	t.Parallel()
 	for _, mode := range modes {
 		t.Run("in mode "+mode.String(), func(t *testing.T) {

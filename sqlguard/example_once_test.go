@@ -17,7 +17,7 @@ import (
 )
 
 // The loop of the example applies a unit once, whatever happens to its holders.
-func TestTheLoopOfTheExampleAppliesAUnitOnce(t *testing.T) {
+func TestStressTheLoopOfTheExampleAppliesAUnitOnce(t *testing.T) {
 	t.Parallel()
 	given, schema := testenv.Postgres(t)
 	config := given.Config().Copy()

@@ -185,7 +185,7 @@ func TestReportOnly(t *testing.T) {
 }
 
 // hazard G13
-func TestHostileNames(t *testing.T) {
+func TestStressHostileNames(t *testing.T) {
 	t.Parallel()
 	t.Run("of a schema", func(t *testing.T) {
 		t.Parallel()

@@ -21,7 +21,7 @@ import (
 // and the result of the session's COMMIT is unknown.
 //
 // hazard P8
-func TestAPoolerThatDropsItsClients(t *testing.T) {
+func TestStressAPoolerThatDropsItsClients(t *testing.T) {
 	t.Parallel()
 	for _, mode := range pooledModes {
 		t.Run("in mode "+mode.String(), func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestAPoolerThatDropsItsClients(t *testing.T) {
 // A session that is ended replies with 57P01, which the pooler forwards.
 //
 // hazard P8
-func TestAnEndedSessionBehindAPooler(t *testing.T) {
+func TestStressAnEndedSessionBehindAPooler(t *testing.T) {
 	t.Parallel()
 	for _, mode := range pooledModes {
 		t.Run("in mode "+mode.String(), func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestAnEndedSessionBehindAPooler(t *testing.T) {
 // the next client gets a new session.
 //
 // hazards P8, G8
-func TestPausedHolderIsEvictedBehindAPooler(t *testing.T) {
+func TestStressPausedHolderIsEvictedBehindAPooler(t *testing.T) {
 	t.Parallel()
 	for _, mode := range pooledModes {
 		for name := range pauses(nil) {

@@ -39,7 +39,7 @@ func (b *between) Write(p []byte) (int, error) {
 // state of an earlier round trip.
 //
 // hazard P8
-func TestDescribedStatementsBehindAPooler(t *testing.T) {
+func TestStressDescribedStatementsBehindAPooler(t *testing.T) {
 	t.Parallel()
 	e, url := newRows(t), testenv.PgBouncer(t)
 	e.claimed(33)
@@ -130,7 +130,7 @@ func TestNamedStatementsBehindAPooler(t *testing.T) {
 }
 
 // hazard P8
-func TestManyClientsWithNamedStatementsBehindAPooler(t *testing.T) {
+func TestStressManyClientsWithNamedStatementsBehindAPooler(t *testing.T) {
 	t.Parallel()
 	e, url := newEnv(t), testenv.PgBouncer(t)
 	e.exec("CREATE TABLE ledger (op bigint)")
@@ -161,7 +161,7 @@ func TestManyClientsWithNamedStatementsBehindAPooler(t *testing.T) {
 }
 
 // hazard P8
-func TestTableBehindAPooler(t *testing.T) {
+func TestStressTableBehindAPooler(t *testing.T) {
 	t.Parallel()
 	for _, mode := range pooledModes {
 		t.Run("in mode "+mode.String(), func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestTableBehindAPooler(t *testing.T) {
 				t.Run(name, func(t *testing.T) { throughRow(t, e.env, door) })
 			}
 			if mode == pgx.QueryExecModeDescribeExec {
-				return // not among many clients: see TestDescribedStatementsBehindAPooler
+				return // not among many clients: see TestStressDescribedStatementsBehindAPooler
 			}
 			t.Run("twelve clients with mixed tokens", func(t *testing.T) {
 				require.Empty(t, rivals(e, accounts.Update))

@@ -122,6 +122,11 @@ func TestAnAdmissionThatIsSentToAStandby(t *testing.T) {
 	t.Parallel()
 	s := newSplitter(t)
 	t.Run("is refused by a standby itself", s.refusedByTheStandby)
+}
+
+func TestStressAnAdmissionThatIsSentToAStandby(t *testing.T) {
+	t.Parallel()
+	s := newSplitter(t)
 	t.Run("the twin, a function that does not check for a standby, is admitted", func(t *testing.T) {
 		s.asking(false)
 		admitted := 0

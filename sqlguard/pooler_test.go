@@ -76,7 +76,7 @@ const ownSettings = "SET idle_in_transaction_session_timeout = '2h'; SET lock_ti
 // be passed to the next client, since a pooler does not reset them.
 //
 // hazard P8
-func TestNothingIsLeftInThePoolersSessions(t *testing.T) {
+func TestStressNothingIsLeftInThePoolersSessions(t *testing.T) {
 	t.Parallel()
 	for _, mode := range pooledModes {
 		t.Run("in mode "+mode.String(), func(t *testing.T) {

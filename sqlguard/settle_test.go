@@ -237,7 +237,7 @@ func TestACommitIsSettledBehindPgBouncer(t *testing.T) {
 // transaction then belongs to another one, which is committed.
 //
 // hazard G37
-func TestAnIDFromBeforeACrashIsNotBelieved(t *testing.T) {
+func TestStressAnIDFromBeforeACrashIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	spare := testenv.SparePostgres(t)
 	e := envOn(t, spare.URL())
@@ -280,7 +280,7 @@ func (e *env) reaches(id int64) bool {
 // to other transactions.
 //
 // hazard G38
-func TestAnIDOfAnotherServerIsNotBelieved(t *testing.T) {
+func TestStressAnIDOfAnotherServerIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	primary := testenv.OwnPostgres(t)
 	standby := primary.Standby()
@@ -315,7 +315,7 @@ func TestAnIDOfAnotherServerIsNotBelieved(t *testing.T) {
 }
 
 // Without an incarnation no id is believed. A session begins one if there is none.
-func TestWithoutAnIncarnationACommitIsUnknown(t *testing.T) {
+func TestStressWithoutAnIncarnationACommitIsUnknown(t *testing.T) {
 	t.Parallel()
 	spare := testenv.SparePostgres(t)
 	e := envOn(t, spare.URL())

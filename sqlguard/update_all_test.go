@@ -224,7 +224,7 @@ func many(ctx context.Context, n int, prefix string) (context.Context, []string)
 // The maximum of one call fits a server with default settings, beside another session.
 // The twin, with ten times as many, fills the lock table and makes the other session
 // fail.
-func TestTheMostResourcesOfOneCall(t *testing.T) {
+func TestStressTheMostResourcesOfOneCall(t *testing.T) {
 	t.Parallel()
 	server := testenv.OwnPostgres(t, "max_locks_per_transaction=64", "max_connections=100")
 	testenv.Migrate(t, server.URL())

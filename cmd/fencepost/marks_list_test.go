@@ -89,7 +89,7 @@ func testMarksList(t *testing.T, newMarked func(t *testing.T) *marked) {
 }
 
 // The marks of a large table are neither in memory at once nor sorted.
-func TestMarksListOfALargeTable(t *testing.T) { onEach(t, testMarksListOfALargeTable) }
+func TestStressMarksListOfALargeTable(t *testing.T) { onEach(t, testMarksListOfALargeTable) }
 
 func testMarksListOfALargeTable(t *testing.T, newMarked func(t *testing.T) *marked) {
 	m := newMarked(t)

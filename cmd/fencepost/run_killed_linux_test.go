@@ -41,7 +41,7 @@ func TestRunThatIsKilledTakesItsProgramAlong(t *testing.T) {
 // hazard L1
 // A stopped run cannot end its program. The watchdog ends it before another holder has the
 // lock.
-func TestRunThatIsStoppedEndsItsProgramInTime(t *testing.T) {
+func TestStressRunThatIsStoppedEndsItsProgramInTime(t *testing.T) {
 	t.Parallel()
 	for name, lock := range runLocks(t) {
 		t.Run(name, func(t *testing.T) {

@@ -91,7 +91,7 @@ func TestWhatCannotWorkIsRefused(t *testing.T) {
 }
 
 // hazard P3
-func TestNumbersSurviveACrash(t *testing.T) {
+func TestStressNumbersSurviveACrash(t *testing.T) {
 	t.Parallel()
 	spare := testenv.SparePostgres(t)
 	testenv.Migrate(t, spare.URL())

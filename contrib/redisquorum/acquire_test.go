@@ -18,7 +18,7 @@ import (
 
 func TestIssuerOnThreeNodes(t *testing.T) { t.Parallel(); conform(t, 3) }
 
-func TestIssuerOnFiveNodes(t *testing.T) { t.Parallel(); conform(t, 5) }
+func TestStressIssuerOnFiveNodes(t *testing.T) { t.Parallel(); conform(t, 5) }
 
 func conform(t *testing.T, n int) {
 	t.Helper()

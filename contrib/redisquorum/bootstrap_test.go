@@ -53,7 +53,7 @@ func TestBootstrapNeedsAllNodes(t *testing.T) {
 }
 
 // hazard R14
-func TestALostMajorityIsBroughtBackByHandAndNotAtOnce(t *testing.T) {
+func TestStressALostMajorityIsBroughtBackByHandAndNotAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string][]string{"two of three": {"a", "b"}, "all": {"a", "b", "c"}} {
 		t.Run(name, func(t *testing.T) {

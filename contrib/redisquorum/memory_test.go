@@ -153,7 +153,7 @@ func TestAPromiseToBeDurableIsBelieved(t *testing.T) {
 }
 
 // hazard R14
-func TestNodesMayAllLoseTheirMemoryOneAfterTheOther(t *testing.T) {
+func TestStressNodesMayAllLoseTheirMemoryOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	all := servers(t, 5)
 	iss, _ := all.founded(t, soon)

@@ -56,7 +56,7 @@ func numbersRise(t *testing.T, sound ...protocol) {
 }
 
 // hazard R14
-func TestEveryPartOfTheProtocolIsNeeded(t *testing.T) {
+func TestStressEveryPartOfTheProtocolIsNeeded(t *testing.T) {
 	t.Parallel()
 	for name, broken := range map[string]protocol{
 		"no second round": {holders: 3, oneRound: true},

@@ -125,7 +125,7 @@ func browsed(t *testing.T) map[string]timeline.Page {
 	}
 }
 
-func TestAPageFitsAPhoneAndADesktop(t *testing.T) {
+func TestStressAPageFitsAPhoneAndADesktop(t *testing.T) {
 	t.Parallel()
 	var names []string
 	var pages []timeline.Page

@@ -326,7 +326,7 @@ func TestManyChartsAreShorterEach(t *testing.T) {
 	require.Greater(t, strings.Count(one, "<tr>"), strings.Count(three, "<tr>")/4)
 }
 
-func TestAMillionOpsMakeASmallPage(t *testing.T) {
+func TestStressAMillionOpsMakeASmallPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(5, false)
 	long := strings.Repeat(`<"é`, 50)

@@ -85,7 +85,7 @@ func TestWaitingForAConnectionEndsWithTheContext(t *testing.T) {
 
 // Each name takes entries in a lock table that all sessions of the server share: see
 // sqlguard's test of the same name.
-func TestTheMostResourcesOfOneCall(t *testing.T) {
+func TestStressTheMostResourcesOfOneCall(t *testing.T) {
 	t.Parallel()
 	db := newPostgres(t)
 	names, ctx := make([]string, 1001), t.Context()

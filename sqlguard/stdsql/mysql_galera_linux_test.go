@@ -20,7 +20,7 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-func TestGalera(t *testing.T) {
+func TestStressGalera(t *testing.T) {
 	t.Parallel()
 	dsns := testenv.Galera(t, 2)
 	t.Run("a claim that one node has not applied yet", func(t *testing.T) { overtakenOnGalera(t, dsns) })

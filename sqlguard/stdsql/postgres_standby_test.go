@@ -66,6 +66,11 @@ func TestPostgresAnAdmissionOnAStandby(t *testing.T) {
 	t.Parallel()
 	r := newReplicated(t)
 	t.Run("fails on the standby", r.failsOnTheStandby)
+}
+
+func TestStressPostgresAnAdmissionBehindAPoolerWithAStandby(t *testing.T) {
+	t.Parallel()
+	r := newReplicated(t)
 	// With this list pgpool takes every SELECT of a function for a read.
 	pooler := testenv.OwnPgpool(t, r.primary, r.standby, "read_only_function_list = '.*'")
 	t.Run("is sent to the primary by pgpool", func(t *testing.T) { r.sentToThePrimary(t, pooler) })

@@ -257,7 +257,7 @@ func TestPostgresInEveryExecMode(t *testing.T) {
 }
 
 // hazard G13
-func TestPostgresSchemasOfAnyName(t *testing.T) {
+func TestStressPostgresSchemasOfAnyName(t *testing.T) {
 	t.Parallel()
 	db := newPostgres(t)
 	for _, prefix := range []string{`we"ird; drop`, `o'brien`, `a.b`, `Größe`, `$1`, `back\slash`, `"fencepost".`, `?`} {

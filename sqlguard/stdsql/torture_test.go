@@ -31,7 +31,7 @@ func tortured(t *testing.T, writes int64) {
 	})
 }
 
-func TestTortureOfTheReportOnlyTwin(t *testing.T) {
+func TestStressTortureOfTheReportOnlyTwin(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, db *database) {
 		tt := newTorture(t, db, 100)
@@ -53,7 +53,7 @@ func TestTortureOfTheReportOnlyTwin(t *testing.T) {
 	})
 }
 
-func TestTortureOfTheTwinThatReadsBeforeItIsAdmitted(t *testing.T) {
+func TestStressTortureOfTheTwinThatReadsBeforeItIsAdmitted(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, db *database) {
 		tt := newTorture(t, db, 100)

@@ -36,15 +36,15 @@ func contract(t *testing.T, mode pgx.QueryExecMode, set func(iss *pgtoken.Issuer
 
 func TestIssuer(t *testing.T) { contract(t, pgx.QueryExecModeCacheStatement, func(*pgtoken.Issuer) {}) }
 
-func TestIssuerBySimpleProtocol(t *testing.T) {
+func TestStressIssuerBySimpleProtocol(t *testing.T) {
 	contract(t, pgx.QueryExecModeSimpleProtocol, func(*pgtoken.Issuer) {})
 }
 
-func TestIssuerThatClaims(t *testing.T) {
+func TestStressIssuerThatClaims(t *testing.T) {
 	contract(t, pgx.QueryExecModeCacheStatement, func(iss *pgtoken.Issuer) { iss.Claims = true })
 }
 
-func TestIssuerThatPolls(t *testing.T) {
+func TestStressIssuerThatPolls(t *testing.T) {
 	contract(t, pgx.QueryExecModeCacheStatement, func(iss *pgtoken.Issuer) { iss.Poll = 10 * time.Millisecond })
 }
 

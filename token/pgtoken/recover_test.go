@@ -52,7 +52,7 @@ func TestRecoverLeavesTheSequence(t *testing.T) {
 // nor the last numbers, and the old primary is still reachable.
 //
 // hazard P6
-func TestPromotedStandby(t *testing.T) {
+func TestStressPromotedStandby(t *testing.T) {
 	t.Parallel()
 	primary := testenv.OwnPostgres(t)
 	testenv.Migrate(t, primary.URL())

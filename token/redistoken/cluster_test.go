@@ -16,7 +16,7 @@ import (
 	"github.com/fencepost/fencepost/token/redistoken"
 )
 
-func TestWaitersOnAClusterAreServedInOrderAtEveryShard(t *testing.T) {
+func TestStressWaitersOnAClusterAreServedInOrderAtEveryShard(t *testing.T) {
 	t.Parallel()
 	cluster := testenv.RedisCluster(t, 3, 0)
 	client := cluster.Client()
@@ -86,7 +86,7 @@ func subscribers(t *testing.T, node *testenv.RedisServer) int {
 	return n
 }
 
-func TestWaitersOnAClusterSurviveAFailover(t *testing.T) {
+func TestStressWaitersOnAClusterSurviveAFailover(t *testing.T) {
 	t.Parallel()
 	cluster := testenv.RedisCluster(t, 3, 1)
 	client := cluster.Client()

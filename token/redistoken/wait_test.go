@@ -264,7 +264,7 @@ func TestExpiredLeasesAreForgottenThoughNotificationsKeepComing(t *testing.T) {
 	}, testTimeout, 5*time.Millisecond)
 }
 
-func TestASubscriptionAtADemotedServerIsNotTrusted(t *testing.T) {
+func TestStressASubscriptionAtADemotedServerIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	one, two := testenv.OwnRedis(t), testenv.OwnRedis(t)
 	two.ReplicaOf(one)

@@ -40,6 +40,27 @@ func unique(prefix string) string {
 	return prefix + strings.ToLower(rand.Text()[:13])
 }
 
+// Stress reports whether t is a test that `make test` leaves to `make verify`.
+func Stress(t testing.TB) bool { return strings.HasPrefix(t.Name(), "TestStress") }
+
+// Some returns the entries of a table of cases that are named: those that `make test`
+// performs. A stress test gets all of them.
+func Some[V any](t testing.TB, all map[string]V, names ...string) map[string]V {
+	t.Helper()
+	some := map[string]V{}
+	for _, name := range names {
+		entry, known := all[name]
+		if !known {
+			t.Fatalf("testenv: no case is named %q", name)
+		}
+		some[name] = entry
+	}
+	if Stress(t) {
+		return all
+	}
+	return some
+}
+
 // Rounds returns the number in the environment variable, or usual if it is not set. It
 // fails t if the number is not above zero.
 func Rounds(t testing.TB, variable string, usual int) int {

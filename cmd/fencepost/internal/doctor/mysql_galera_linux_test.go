@@ -11,7 +11,7 @@ import (
 )
 
 // hazard M1
-func TestMySQLThatIsANodeOfGalera(t *testing.T) {
+func TestStressMySQLThatIsANodeOfGalera(t *testing.T) {
 	t.Parallel()
 	dsn := testenv.Galera(t, 1)[0]
 	set := migrations.Set{Dialect: migrations.MySQL, DangerouslyTrustEngine: true}

@@ -54,7 +54,7 @@ func TestTheProofOfReadCommitted(t *testing.T) {
 	require.Empty(t, wrong)
 }
 
-func TestAStandbyProvesNothing(t *testing.T) {
+func TestStressAStandbyProvesNothing(t *testing.T) {
 	t.Parallel()
 	standby := migrated(t).Standby()
 	report := examinePostgres(t, standby.URL(), "", nil)

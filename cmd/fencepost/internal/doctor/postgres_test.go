@@ -113,7 +113,7 @@ func TestStandbysAreFound(t *testing.T) {
 	require.Contains(t, of(t, examine(nil), "standbys").Evidence, "one quorum")
 }
 
-func TestASubscriptionIntoTheSchemaIsFound(t *testing.T) {
+func TestStressASubscriptionIntoTheSchemaIsFound(t *testing.T) {
 	t.Parallel()
 	server := migrated(t, "wal_level=logical")
 	admin := session(t, server.URL())
@@ -126,7 +126,7 @@ func TestASubscriptionIntoTheSchemaIsFound(t *testing.T) {
 	exec(t, admin, "DROP SUBSCRIPTION inward")
 }
 
-func TestAFullServerIsFound(t *testing.T) {
+func TestStressAFullServerIsFound(t *testing.T) {
 	t.Parallel()
 	server := migrated(t, "max_connections=12", "superuser_reserved_connections=2", "max_wal_senders=2")
 	for range 9 {

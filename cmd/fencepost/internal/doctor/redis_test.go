@@ -88,7 +88,7 @@ func TestAnEvictionOfBeforeIsFound(t *testing.T) {
 }
 
 // hazard R2
-func TestADiskThatFailsIsFound(t *testing.T) {
+func TestStressADiskThatFailsIsFound(t *testing.T) {
 	t.Parallel()
 	server := testenv.OwnRedis(t, healthy...)
 	folder := server.Client().ConfigGet(t.Context(), "dir").Val()["dir"]
