@@ -114,7 +114,7 @@ func awaitGalera(t testing.TB, dsn string, nodes int, first bool, database strin
 			return
 		}
 		if ctx.Err() != nil {
-			t.Fatalf("testenv: a node of a Galera cluster is not Ready: %s, %s nodes", status("wsrep_local_state_comment"), status("wsrep_cluster_size"))
+			t.Fatalf("testenv: a node of a Galera cluster is not ready: %s, %s nodes", status("wsrep_local_state_comment"), status("wsrep_cluster_size"))
 		}
 	}
 }
