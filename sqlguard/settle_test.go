@@ -388,20 +388,18 @@ func TestACommitThatWaitsForAStandbyIsInProgress(t *testing.T) {
 	e.await("the settings", func() bool {
 		return query[string](e, "SELECT current_setting('synchronous_standby_names') || current_setting('synchronous_commit')") == "missinglocal"
 	})
+	e.untilCommitsWait()
 	released := make(chan struct{})
 	var stillWaits bool
 	var balance int64
 	fault := &commitFault{then: func() {
-		waiting := func() bool {
-			return query[int](e, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == 1
-		}
-		e.await("the COMMIT waits", waiting)
+		e.await("the COMMIT waits", e.waitsForStandby)
 		go func() {
 			defer close(released)
 			e.await("a question", func() bool {
 				return query[int](e, "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%end_transaction%' AND pid <> pg_backend_pid()") > 0
 			})
-			stillWaits, balance = waiting(), e.balance()
+			stillWaits, balance = e.waitsForStandby(), e.balance()
 			e.exec("ALTER SYSTEM RESET synchronous_standby_names")
 			e.exec("SELECT pg_reload_conf()")
 		}()
@@ -419,6 +417,30 @@ func TestACommitThatWaitsForAStandbyIsInProgress(t *testing.T) {
 	require.Equal(t, int64(100), balance)
 	require.NoError(t, err)
 	require.Equal(t, int64(101), e.balance())
+}
+
+// untilCommitsWait returns when synchronous commits wait for a standby: once the checkpointer
+// has read the settings, which the sessions may do before it.
+func (e *env) untilCommitsWait() {
+	e.await("a commit that waits", func() (waits bool) {
+		commit := async(func() error {
+			_, err := e.pool.Exec(e.t.Context(), "BEGIN; SET LOCAL synchronous_commit = on; SELECT pg_logical_emit_message(true, '', ''); COMMIT", pgx.QueryExecModeSimpleProtocol)
+			return err
+		})
+		e.await("the commit waits, or has ended", func() bool {
+			waits = e.waitsForStandby()
+			return waits || len(commit) > 0
+		})
+		if waits {
+			e.exec("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+		}
+		require.NoError(e.t, await(e.t, commit))
+		return waits
+	})
+}
+
+func (e *env) waitsForStandby() bool {
+	return query[int](e, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") == 1
 }
 
 // envOn is newEnv on a server of the test's own, in the default schema.
