@@ -43,10 +43,10 @@ containers: ## test the containers module, then the packages that use drivers, o
 	go test -C lab/containers -count=1 ./...
 	go run -C lab/containers . -- go test -vet=off -skip '^TestStress' -timeout 30m $(ON_CONTAINERS)
 
-test-oldest: ## test the guards and the issuers with the Go and driver versions of each go.mod
+test-oldest: ## test the guards, the issuers and contrib with the Go and driver versions of each go.mod
 	@scripts/test-drivers oldest
 
-test-newest: ## test the guards and the issuers with the newest drivers; changes no file
+test-newest: ## test the guards, the issuers and contrib with the newest drivers; changes no file
 	@scripts/test-drivers newest
 
 lint: ## run golangci-lint over every module, and shellcheck
