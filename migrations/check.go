@@ -2,10 +2,14 @@ package migrations
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	_ "embed" // the queries
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"regexp"
 	"strings"
 
 	"github.com/fencepost/fencepost/internal/engine"
@@ -38,6 +42,8 @@ func (e *CheckError) Error() string { return "migrations: " + strings.Join(e.Fin
 //   - an engine that is not known to fence, and then nothing else;
 //   - a schema that does not exist, or is older than this library;
 //   - tables and functions that were dropped;
+//   - functions whose body is not this library's: the schema is of an earlier state of the
+//     same version, or they were changed by hand;
 //   - a table or sequence that is UNLOGGED;
 //   - a sequence with CACHE, CYCLE, or another INCREMENT or MAXVALUE;
 //   - rights that this role lacks;
@@ -138,17 +144,39 @@ func checkPostgres(ctx context.Context, db *sql.DB, name schema, newest int64) (
 		}
 	}
 	complete := version >= newest || versioned && !callable
-	findings, err := findingsOf(ctx, db, name, complete)
+	query := checkPostgresSQL
+	if version == newest { // not if the database is newer than the program
+		query = strings.Replace(query, "'{}'", "'"+name.bodies()+"'", 1)
+	}
+	findings, err := findingsOf(ctx, db, name.put(query), complete)
 	if !complete {
 		findings = append([]string{older(what, version, newest)}, findings...)
 	}
 	return findings, err
 }
 
+// createFunction matches each function of the migrations: its name and its body.
+var createFunction = regexp.MustCompile(`(?s)CREATE (?:OR REPLACE )?FUNCTION "fencepost"\.(\w+)\(.*?AS \$fencepost\$(.*?)\$fencepost\$`)
+
+// bodies returns the SHA-256 of each function's body in the schema, as a JSON object. The
+// last file that has a function decides.
+func (s schema) bodies() string {
+	sums := map[string]string{}
+	names, _ := fs.Glob(folders, "postgres/*.sql") // no error: the pattern is valid
+	for _, name := range names {
+		text, _ := fs.ReadFile(folders, name) // it is embedded
+		for _, made := range createFunction.FindAllStringSubmatch(string(text), -1) {
+			sums[made[1]] = fmt.Sprintf("%x", sha256.Sum256([]byte(s.put(made[2]))))
+		}
+	}
+	object, _ := json.Marshal(sums) // strings only
+	return string(object)
+}
+
 // findingsOf omits missing objects if the schema is not complete: its version explains
 // them.
-func findingsOf(ctx context.Context, db *sql.DB, name schema, complete bool) ([]string, error) {
-	rows, err := db.QueryContext(ctx, name.put(checkPostgresSQL))
+func findingsOf(ctx context.Context, db *sql.DB, query string, complete bool) ([]string, error) {
+	rows, err := db.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}

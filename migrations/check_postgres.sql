@@ -20,6 +20,8 @@ WITH space AS (
     FROM space CROSS JOIN called
     LEFT JOIN pg_catalog.pg_proc p ON p.pronamespace = space.oid
      AND p.proname || '(' || pg_catalog.oidvectortypes(p.proargtypes) || ')' = signature
+), bodies AS (  -- by name: no two functions have one name. The program puts the sums of its own bodies here
+  SELECT key AS function, value AS sum FROM pg_catalog.json_each_text('{}')
 ), reserved AS (
   SELECT space.name || '.' || p.proname || '(' || pg_catalog.oidvectortypes(p.proargtypes) || ')' AS name
     FROM space JOIN pg_catalog.pg_proc p ON p.pronamespace = space.oid
@@ -67,6 +69,11 @@ WITH space AS (
   UNION ALL
   SELECT 4, false, pg_catalog.format('role %I may not execute function %s: GRANT EXECUTE ON FUNCTION %s TO %I', current_user, name, name, current_user)
     FROM functions WHERE NOT pg_catalog.has_function_privilege(oid, 'EXECUTE')
+  UNION ALL  -- migrations that were rewritten in place, or a function that was changed by hand
+  SELECT 4, false, 'function ' || space.name || '.' || p.proname || '(' || pg_catalog.oidvectortypes(p.proargtypes) || ') is another than this program''s: '
+      || 'replace it with that of fencepost migrate print, as CREATE OR REPLACE FUNCTION'
+    FROM space JOIN pg_catalog.pg_proc p ON p.pronamespace = space.oid JOIN bodies ON bodies.function = p.proname
+   WHERE pg_catalog.encode(pg_catalog.sha256(pg_catalog.convert_to(pg_catalog.replace(p.prosrc, E'\r', ''), 'UTF8')), 'hex') <> bodies.sum
   UNION ALL  -- the state after a restore without privileges
   SELECT 5, false, 'PUBLIC may execute function ' || name || ', which is not for writers: REVOKE EXECUTE ON FUNCTION ' || name || ' FROM PUBLIC'
     FROM reserved
