@@ -174,6 +174,11 @@ func TestOrdinaryOwner(t *testing.T) {
 
 	must(t, admin, "GRANT pg_signal_backend TO "+operator)
 	sleep(as(app))
+	// hazard P9: the session may be waiting for a synchronous standby.
+	_, err = stranger.Exec(ctx, "SELECT fencepost.evict('account/42', 6)")
+	require.ErrorContains(t, err, "may not see whether an older writer waits for a standby")
+	require.Equal(t, "42501", code(err))
+	must(t, admin, "GRANT pg_read_all_stats TO "+operator)
 	require.NoError(t, stranger.QueryRow(ctx, "SELECT fencepost.evict('account/42', 6)").Scan(&ended))
 	require.Equal(t, 1, ended)
 

@@ -140,7 +140,8 @@ func Update(ctx context.Context, db DB, resource string, fn func(tx pgx.Tx) erro
 // connection it asks the server what became of it, and ends its session if it is still in
 // progress. Update then returns nil, or [guard.ErrRetryable] or [guard.ErrEvicted]
 // (nothing was applied). It returns [guard.ErrUnknown] if the server had a crash or
-// another server was promoted in the meantime, if no server answers within 30 s, on
+// another server was promoted in the meantime, if no server answers within 30 s, if the
+// transaction is committed and its synchronous standbys do not have it by then, on
 // Aurora, in report-only mode, and if fn ended the transaction. If ctx has ended, Update
 // asks once.
 //

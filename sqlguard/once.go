@@ -28,6 +28,9 @@ import (
 //
 //   - [guard.ErrKeyReused] if the unit was applied with another Fingerprint;
 //   - a [*token.InvalidError] if the Key is not valid;
+//   - [guard.ErrUnknown] if the unit is there, and it is not known whether the disk and
+//     the synchronous standbys have it: a repeat writes to the log and waits for them,
+//     whatever the session's synchronous_commit;
 //   - an error if the result is longer than [guard.MaxResult];
 //   - an error that is no refusal if the token was refused, and the server could not be
 //     asked whether the unit was applied before. Nothing was applied; repeat Once.
@@ -37,7 +40,8 @@ import (
 // What fn does outside of the transaction is not covered: an e-mail is sent again if fn
 // runs again.
 //
-// If DB is a pgx.Tx, the unit is recorded when that transaction commits. Under REPEATABLE
+// If DB is a pgx.Tx, the unit is recorded when that transaction commits, and the commit
+// after a repeat waits: until it has succeeded, the result may be lost. Under REPEATABLE
 // READ and SERIALIZABLE, a repeat returns [guard.ErrRetryable] if the unit was committed
 // after the snapshot.
 func (g *Guard) Once(ctx context.Context, resource string, unit guard.Unit, fn func(tx pgx.Tx) ([]byte, error)) ([]byte, error) {

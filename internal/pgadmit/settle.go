@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed" // the statements
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -36,15 +37,29 @@ const (
 type Session interface {
 	// Fate calls transaction_fate.
 	Fate(ctx context.Context, name TxName) (Fate, error)
+	// Confirm commits ConfirmSQL. It returns nil if that waited for everything that was
+	// visible before.
+	Confirm(ctx context.Context) error
 	// End calls end_transaction.
 	End(ctx context.Context, name TxName) error
 	// Close is called once, even if ctx has ended.
 	Close(ctx context.Context)
 }
 
-// The statements of a Session, with the header comments of their files. Their argument is
-// a TxName.
+// ErrWaitCancelled is the error of Confirm if an operator has cancelled its wait.
+var ErrWaitCancelled = errors.New("the wait for a synchronous standby was cancelled")
+
+// The statements of a Session, with the header comments of their files. Their argument, if
+// they have one, is a TxName. Every guard that concludes from what is visible that a write
+// was applied commits ConfirmSQL first:
+//
+//  1. A's COMMIT waits for a synchronous standby, which is away.
+//  2. A's session is ended. PostgreSQL makes the transaction visible, without the standby.
+//  3. The guard sees the write, and reports it as applied.
+//  4. The standby is promoted, and lacks it.
 var (
+	//go:embed confirm.sql
+	ConfirmSQL string
 	//go:embed fate.sql
 	FateSQL string
 	//go:embed end_transaction.sql
@@ -55,6 +70,7 @@ var (
 	errNoIncarnation = errors.New("the server had no incarnation when the transaction began")
 	errFateUnknown   = errors.New("the server does not have the transaction's fate: it has restarted after a crash, is another one, or is a standby")
 	errInProgress    = errors.New("the transaction is still in progress")
+	errNotConfirmed  = errors.New("the transaction is committed on the primary, and it is not known whether the standbys have it")
 )
 
 const (
@@ -65,7 +81,8 @@ const (
 )
 
 // Settle returns Committed or Aborted, or an error if the fate of the transaction is not
-// known. It is for a transaction whose COMMIT may have been applied. It opens sessions
+// known. Committed means on the disk, and on the standbys if the server has synchronous
+// ones. It is for a transaction whose COMMIT may have been applied. It opens sessions
 // until one gives an answer, for [writectx.Timeout] at most. If the caller's context has
 // ended, it opens one.
 func Settle(caller context.Context, name TxName, open func(ctx context.Context) (Session, error)) (Fate, error) {
@@ -77,7 +94,7 @@ func Settle(caller context.Context, name TxName, open func(ctx context.Context) 
 	for wait := firstPause; ; wait = min(2*wait, longestPause) {
 		fate, err := ask(ctx, name, open)
 		switch {
-		case fate == Committed, fate == Aborted:
+		case err == nil && (fate == Committed || fate == Aborted):
 			return fate, nil
 		case err == nil:
 			return "", errFateUnknown
@@ -98,6 +115,11 @@ func ask(ctx context.Context, name TxName, open func(ctx context.Context) (Sessi
 	defer s.Close(ctx)
 	for wait := firstPause; ; wait = min(2*wait, longestPause) {
 		fate, err := s.Fate(ctx, name)
+		if err == nil && fate == Committed {
+			if err = confirm(ctx, s); err != nil {
+				err = fmt.Errorf("%w: %w", errNotConfirmed, err)
+			}
+		}
 		if err != nil || fate != InProgress {
 			return fate, err
 		}
@@ -110,6 +132,15 @@ func ask(ctx context.Context, name TxName, open func(ctx context.Context) (Sessi
 			return "", errInProgress
 		}
 	}
+}
+
+// confirm calls Confirm. If ctx has ended, a driver may have cancelled the wait, and that
+// looks like success.
+func confirm(ctx context.Context, s Session) error {
+	if err := s.Confirm(ctx); err != nil {
+		return err
+	}
+	return ctx.Err()
 }
 
 // pause waits for d, or until ctx ends. It reports whether d has passed.

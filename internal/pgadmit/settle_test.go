@@ -32,6 +32,8 @@ type step struct {
 	err   error // of opening it
 	fates []pgadmit.Fate
 	asked error // returned instead of a fate
+	// confirmed are the errors of Confirm, in order. After them it returns nil.
+	confirmed []error
 }
 
 func (s *script) session(context.Context) (pgadmit.Session, error) {
@@ -60,12 +62,28 @@ func (s *session) Fate(context.Context, pgadmit.TxName) (pgadmit.Fate, error) {
 	return fate, nil
 }
 
+func (s *session) Confirm(ctx context.Context) error {
+	if len(s.confirmed) == 0 {
+		return nil
+	}
+	err := s.confirmed[0]
+	s.confirmed = s.confirmed[1:]
+	if errors.Is(err, errHangs) { // as lib/pq, which cancels the wait, and then sees success
+		<-ctx.Done()
+		return nil
+	}
+	return err
+}
+
 func (s *session) End(context.Context, pgadmit.TxName) error {
 	s.ended++
 	return sqlError("42501") // the role may not: the server ends the session in time
 }
 
 func (s *session) Close(context.Context) { s.script.open-- }
+
+// errHangs stands for a Confirm that returns when its context ends.
+var errHangs = errors.New("hangs")
 
 func TestSettle(t *testing.T) {
 	t.Parallel()
@@ -83,6 +101,18 @@ func TestSettle(t *testing.T) {
 	}{
 		"committed": {name: name, sessions: []step{{fates: []pgadmit.Fate{pgadmit.Committed}}}, want: pgadmit.Committed, opened: 1},
 		"aborted":   {name: name, sessions: []step{{fates: []pgadmit.Fate{pgadmit.Aborted}}}, want: pgadmit.Aborted, opened: 1},
+		"committed, and the wait for the standby is cancelled once": {
+			name: name, sessions: []step{{fates: []pgadmit.Fate{pgadmit.Committed}, confirmed: []error{pgadmit.ErrWaitCancelled}}, {fates: []pgadmit.Fate{pgadmit.Committed}}},
+			want: pgadmit.Committed, opened: 2,
+		},
+		"committed, and the standby is away": {
+			name: name, sessions: []step{{fates: []pgadmit.Fate{pgadmit.Committed}, confirmed: []error{errHangs}}},
+			err: "not known whether the standbys have it: context deadline exceeded", opened: 1, until: writectx.Timeout,
+		},
+		"committed, and the log cannot be written": {
+			name: name, sessions: []step{{fates: []pgadmit.Fate{pgadmit.Committed}, confirmed: []error{sqlError("25006")}}},
+			err: "not known whether the standbys have it: SQLSTATE 25006", opened: 1,
+		},
 		"a fate of a newer server": {
 			name: name, sessions: []step{{fates: []pgadmit.Fate{"forgotten"}}}, err: "does not have the transaction's fate", opened: 1,
 		},

@@ -241,7 +241,7 @@ var (
 // statements are the SQL texts for one schema.
 type statements struct {
 	admit, admitBounded, admitDurable, admitOpen, reportOnly, mint, evict string
-	fate, endTransaction                                                  string
+	confirm, fate, endTransaction                                         string
 	insertUnit, setResult, findUnit                                       string
 }
 
@@ -264,7 +264,7 @@ func statementsOf(schema string) *statements {
 	s := &statements{
 		admit: text(admitSQL), admitBounded: text(admitBoundedSQL), admitDurable: text(admitDurableSQL),
 		admitOpen: text(admitOpenSQL), reportOnly: text(reportOnlySQL), mint: text(mintSQL), evict: text(evictSQL),
-		fate: text(pgadmit.FateSQL), endTransaction: text(pgadmit.EndTransactionSQL),
+		confirm: text(pgadmit.ConfirmSQL), fate: text(pgadmit.FateSQL), endTransaction: text(pgadmit.EndTransactionSQL),
 		insertUnit: text(pgadmit.InsertUnitSQL), setResult: text(pgadmit.SetResultSQL), findUnit: text(pgadmit.FindUnitSQL),
 	}
 	prepared.Store(schema, s)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/pgadmit"
+	"github.com/fencepost/fencepost/internal/writectx"
 )
 
 // unit is a unit of the call's one resource. A nil unit is that of a write that is not
@@ -33,12 +34,11 @@ func (u *unit) insertion() []Statement {
 func (u *unit) scan(row pgx.Row) error { return row.Scan(&u.found) }
 
 // first returns the result of a unit that existed, or [guard.ErrKeyReused].
-func (u *unit) first(ctx context.Context) ([]byte, error) {
+func (u *unit) first() ([]byte, error) {
 	result, same := pgadmit.FirstResult(u.found)
 	if !same {
 		return nil, fmt.Errorf("sqlguard: unit %s of %s: %w", u.key, u.resource, guard.ErrKeyReused)
 	}
-	noteRepeated(ctx, u.resource, u.key)
 	return result, nil
 }
 
@@ -61,10 +61,7 @@ func (c *Call) Once(ctx context.Context, resource string, named guard.Unit, fn f
 		return c.afterRefusal(ctx, u, err)
 	}
 	if u.found != nil {
-		rollback(ctx, tx)
-		over.giveBack()
-		c.at(stepUndone)
-		return u.first(ctx)
+		return c.repeat(ctx, u, tx, over)
 	}
 	var result []byte
 	err = c.run(ctx, tx, over, func(tx pgx.Tx) (err error) {
@@ -83,6 +80,34 @@ func (c *Call) Once(ctx context.Context, resource string, named guard.Unit, fn f
 	return result, nil
 }
 
+// repeat ends tx, in which the unit was found, and returns the first result after a COMMIT
+// that waits for it: see [pgadmit.ConfirmSQL]. In the caller's transaction it is the
+// caller's COMMIT that waits.
+func (c *Call) repeat(ctx context.Context, u *unit, tx pgx.Tx, over session) ([]byte, error) {
+	defer func() {
+		rollback(ctx, tx) // unless it is committed
+		over.giveBack()
+		c.at(stepUndone)
+	}()
+	result, err := u.first()
+	if err != nil {
+		return nil, err
+	}
+	inner, stop := writectx.New(ctx)
+	defer stop()
+	if _, err = tx.Exec(c.reportedSteps(inner), u.stmts.confirm); err == nil {
+		commit, cancel := writectx.ForCommit(ctx)
+		defer cancel()
+		err = tx.Commit(c.reportedSteps(commit))
+	}
+	if err != nil {
+		err = fmt.Errorf("sqlguard: unit %s of %s is there, and it is not known whether the disk and the standbys have it: %w", u.key, u.resource, err)
+		return nil, guard.WithCause(ctx, &OutcomeError{guard.ErrUnknown, err})
+	}
+	noteRepeated(ctx, u.resource, u.key)
+	return result, nil
+}
+
 // afterRefusal returns the first result of the unit if err is the mark's refusal and the
 // unit was applied. It is looked up after the refusal and not before it:
 //
@@ -96,12 +121,16 @@ func (c *Call) afterRefusal(ctx context.Context, u *unit, refusal error) ([]byte
 	if !errors.As(refusal, new(*guard.StaleError)) {
 		return nil, guard.WithCause(ctx, refusal)
 	}
-	err := c.QueryRow(ctx, u.stmts.findUnit, u.args[:3], &u.found)
+	err := c.QueryRow(ctx, u.stmts.findUnit, u.args[:3], &u.found, nil, nil)
 	switch {
 	case err != nil:
 		return nil, guard.WithCause(ctx, NothingApplied(fmt.Errorf("sqlguard: whether unit %s of %s was applied before its token became stale: %w", u.key, u.resource, err)))
 	case u.found == nil:
 		return nil, guard.WithCause(ctx, c.Hooks.Outcome(ctx, refusal, false))
 	}
-	return u.first(ctx)
+	result, err := u.first()
+	if err == nil {
+		noteRepeated(ctx, u.resource, u.key)
+	}
+	return result, err
 }

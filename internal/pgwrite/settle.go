@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost/fencepost/guard"
@@ -48,11 +49,19 @@ func (c *Call) reconnect(ctx context.Context, old *pgx.Conn) (pgadmit.Session, e
 			}
 		}
 	}
+	s := &settlement{stmts: statementsOf(c.Schema), mode: pgx.QueryExecModeExec} // one round trip, nothing prepared
+	onNotice := config.OnNotice
+	config.OnNotice = func(conn *pgconn.PgConn, n *pgconn.Notice) {
+		s.warned = s.warned || n.SeverityUnlocalized == "WARNING"
+		if onNotice != nil {
+			onNotice(conn, n)
+		}
+	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	s := &settlement{conn, statementsOf(c.Schema), pgx.QueryExecModeExec} // one round trip, nothing prepared
+	s.conn = conn
 	if isSimple(conn) {
 		s.mode = pgx.QueryExecModeSimpleProtocol
 	}
@@ -67,9 +76,10 @@ func (c *Call) reconnect(ctx context.Context, old *pgx.Conn) (pgadmit.Session, e
 
 // settlement is a [pgadmit.Session].
 type settlement struct {
-	conn  *pgx.Conn
-	stmts *statements
-	mode  pgx.QueryExecMode
+	conn   *pgx.Conn
+	stmts  *statements
+	mode   pgx.QueryExecMode
+	warned bool // the server has sent a WARNING
 }
 
 func (s *settlement) Fate(ctx context.Context, name pgadmit.TxName) (pgadmit.Fate, error) {
@@ -79,6 +89,15 @@ func (s *settlement) Fate(ctx context.Context, name pgadmit.TxName) (pgadmit.Fat
 		return "", err
 	}
 	return *fate, nil
+}
+
+func (s *settlement) Confirm(ctx context.Context) error {
+	s.warned = false
+	_, err := s.conn.Exec(ctx, s.stmts.confirm, s.mode)
+	if err == nil && s.warned {
+		err = pgadmit.ErrWaitCancelled
+	}
+	return err
 }
 
 func (s *settlement) End(ctx context.Context, name pgadmit.TxName) error {

@@ -277,7 +277,12 @@ $fencepost$;
 -- lock before it is terminated, and may have started another transaction, gets an error that says nothing was applied, and
 -- runs again. So does a session that was about to be refused: it holds the lock while it reads the mark.
 --
--- It runs with the caller's rights: a role may terminate its own sessions; others need pg_signal_backend.
+-- A session that waits for a synchronous standby is left alone: its COMMIT is in the log, and ended it would become visible
+-- without the standby, and be lost if that is promoted. Its resource is free as soon as the standby, or the server's settings,
+-- let it go; the caller's own commit waits for the same.
+--
+-- It runs with the caller's rights: a role may terminate its own sessions; others need pg_signal_backend, and
+-- pg_read_all_stats to see what they wait for. Raises 42501 without either.
 -- +goose StatementBegin
 CREATE FUNCTION "fencepost".evict(r text, t bigint) RETURNS integer LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $fencepost$
@@ -303,7 +308,12 @@ BEGIN
   IF older IS NULL OR ("fencepost".mark_number(r) < t) IS NOT TRUE THEN
     RETURN 0;
   END IF;
-  RETURN (SELECT count(*) FILTER (WHERE pg_terminate_backend(p)) FROM unnest(older) p);
+  IF EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = ANY (older) AND a.backend_type IS NULL) THEN
+    RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'fencepost: this role may not see whether an older writer waits for a standby',
+      HINT = format('GRANT pg_read_all_stats, pg_signal_backend TO %I', current_user);
+  END IF;
+  RETURN (SELECT count(*) FILTER (WHERE pg_terminate_backend(a.pid)) FROM pg_stat_activity a
+           WHERE a.pid = ANY (older) AND a.wait_event IS DISTINCT FROM 'SyncRep');
 END
 $fencepost$;
 -- +goose StatementEnd

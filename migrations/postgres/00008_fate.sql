@@ -100,14 +100,14 @@ $fencepost$;
 -- +goose StatementEnd
 
 -- Ends the session that runs the transaction called name, and reports whether it found one. A session that waits for a
--- synchronous standby is left alone: ended, it would return without the standby's reply. It runs with the caller's rights,
--- as evict does.
+-- synchronous standby is left alone, and so is one of another role whose wait this role may not see: ended, it would return
+-- without the standby's reply. It runs with the caller's rights, as evict does.
 -- +goose StatementBegin
 CREATE FUNCTION "fencepost".end_transaction(name text) RETURNS boolean LANGUAGE sql
 SET search_path = pg_catalog, pg_temp AS $fencepost$
   SELECT coalesce(bool_or(pg_terminate_backend(a.pid)), false) FROM pg_stat_activity a
    WHERE a.pid = split_part(name, ' ', 2)::integer AND a.backend_xid = split_part(name, ' ', 1)::xid8::xid
-     AND a.wait_event IS DISTINCT FROM 'SyncRep'
+     AND a.backend_type IS NOT NULL AND a.wait_event IS DISTINCT FROM 'SyncRep'
 $fencepost$;
 -- +goose StatementEnd
 

@@ -34,6 +34,10 @@ import (
 //
 //   - [guard.ErrKeyReused] if the unit was applied with another Fingerprint;
 //   - a [*token.InvalidError] if the Key is not valid;
+//   - [guard.ErrUnknown] if the unit is there, and its transaction could not be waited
+//     for: on PostgreSQL a repeat writes to the log and waits for the disk and the
+//     synchronous standbys, whatever the session's synchronous_commit. MySQL does not wait
+//     for replicas;
 //   - an error if the result is longer than [guard.MaxResult];
 //   - an error that is no refusal if the token was refused, and the database could not be
 //     asked whether the unit was applied before. Nothing was applied; repeat Once.
@@ -68,8 +72,11 @@ func (g *Guard) Once(ctx context.Context, resource string, named guard.Unit, fn 
 		return err
 	})
 	switch {
-	case u.first != nil:
+	case err == errExists:
 		return u.firstResult(ctx)
+	case u.first != nil:
+		err = fmt.Errorf("stdsql: unit %s of %s is there, and it is not known whether the disk and the standbys have it: %w", u.Key, u.resource, err)
+		return nil, guard.WithCause(ctx, &unknownError{err})
 	case err == nil:
 		return result, nil
 	case u.begun || !errors.As(err, new(*guard.StaleError)):
@@ -95,21 +102,20 @@ type found struct {
 
 var errExists = errors.New("stdsql: the unit exists")
 
-// apply inserts the unit and runs fn. If the unit exists, it sets first and returns an
-// error, so that the transaction is rolled back.
-func (u *unit) apply(ctx context.Context, d dialect, tx *sql.Tx, fn func(tx *sql.Tx) ([]byte, error)) ([]byte, error) {
+// apply inserts the unit and runs fn. If the unit exists, it sets first and returns
+// errExists. The transaction is then committed, because on PostgreSQL its COMMIT waits for
+// the unit: see [pgadmit.ConfirmSQL].
+func (u *unit) apply(ctx context.Context, d dialect, tx *sql.Tx, fn func(tx *sql.Tx) ([]byte, error)) (result []byte, err error) {
 	u.begun = true
 	inner, cancel := writectx.New(ctx)
 	defer cancel()
-	first, err := d.insertUnit(inner, tx, u)
-	if err != nil {
+	if u.first, err = d.insertUnit(inner, tx, u); err != nil {
 		return nil, fmt.Errorf("stdsql: insert the unit: %w", err)
 	}
-	if first != nil {
-		u.first = first
+	if u.first != nil {
 		return nil, errExists
 	}
-	result, err := fn(tx)
+	result, err = fn(tx)
 	if err == nil {
 		err = guard.CheckResult(result)
 	}
@@ -210,7 +216,11 @@ func (*sqlite) insertUnit(ctx context.Context, tx Tx, u *unit) (*found, error) {
 
 func (d *postgres) insertUnit(ctx context.Context, tx Tx, u *unit) (*found, error) {
 	keep := fmt.Sprintf("%dms", u.keep.Milliseconds())
-	return scanReply(tx.QueryRowContext(ctx, d.statements.insertUnit, u.resource, u.Key, u.Sum(), keep))
+	first, err := scanReply(tx.QueryRowContext(ctx, d.statements.insertUnit, u.resource, u.Key, u.Sum(), keep))
+	if first != nil && err == nil {
+		_, err = tx.ExecContext(ctx, d.statements.confirm)
+	}
+	return first, err
 }
 
 func (d *postgres) setResult(ctx context.Context, tx Tx, u *unit, result []byte) error {
@@ -219,13 +229,14 @@ func (d *postgres) setResult(ctx context.Context, tx Tx, u *unit, result []byte)
 }
 
 func (d *postgres) findUnit(ctx context.Context, from engine.Rower, u *unit) (*found, error) {
-	return scanReply(from.QueryRowContext(ctx, d.statements.findUnit, u.resource, u.Key, u.Sum()))
+	var raised, emitted any // by the parts that make the commit wait
+	return scanReply(from.QueryRowContext(ctx, d.statements.findUnit, u.resource, u.Key, u.Sum()), &raised, &emitted)
 }
 
-// scanReply returns nil if the reply is NULL.
-func scanReply(row *sql.Row) (*found, error) {
+// scanReply returns nil if the reply, the row's first column, is NULL.
+func scanReply(row *sql.Row, others ...any) (*found, error) {
 	var reply sql.Null[[]byte]
-	if err := row.Scan(&reply); err != nil || !reply.Valid {
+	if err := row.Scan(append([]any{&reply}, others...)...); err != nil || !reply.Valid {
 		return nil, err
 	}
 	result, same := pgadmit.FirstResult(reply.V)

@@ -292,7 +292,7 @@ var (
 type statements struct {
 	schema                                            string
 	admit, admitOpen, claim, raise, reportOnly, evict string
-	fate, endTransaction                              string
+	confirm, fate, endTransaction                     string
 	insertUnit, setResult, findUnit                   string
 }
 
@@ -315,7 +315,7 @@ func statementsOf(schema string) *statements {
 		schema: schema,
 		admit:  text(postgresAdmit), admitOpen: text(postgresAdmitOpen), claim: text(postgresClaim), raise: text(postgresMint),
 		reportOnly: text(postgresReportOnly), evict: text(postgresEvict),
-		fate: text(pgadmit.FateSQL), endTransaction: text(pgadmit.EndTransactionSQL),
+		confirm: text(pgadmit.ConfirmSQL), fate: text(pgadmit.FateSQL), endTransaction: text(pgadmit.EndTransactionSQL),
 		insertUnit: text(pgadmit.InsertUnitSQL), setResult: text(pgadmit.SetResultSQL), findUnit: text(pgadmit.FindUnitSQL),
 	}
 	statementsBySchema.Store(schema, s)

@@ -46,6 +46,12 @@ func (s *settlement) Fate(ctx context.Context, name pgadmit.TxName) (pgadmit.Fat
 	return pgadmit.Fate(fate.String), err
 }
 
+// Confirm does not see a WARNING: database/sql has no notices.
+func (s *settlement) Confirm(ctx context.Context) error {
+	_, err := s.conn.ExecContext(ctx, s.confirm)
+	return err
+}
+
 func (s *settlement) End(ctx context.Context, name pgadmit.TxName) error {
 	_, err := s.conn.ExecContext(ctx, s.endTransaction, string(name))
 	return err

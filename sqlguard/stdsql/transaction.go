@@ -130,7 +130,13 @@ func (t *transaction) run(ctx context.Context, fn func(tx *sql.Tx) error) error 
 	t.fnStarted = true
 	updateTxs.Store(t.Tx, t)
 	t.at(ctx, stepAdmitted)
-	if err := fn(t.Tx); err != nil {
+	switch err := fn(t.Tx); {
+	case err == errExists:
+		if lost := t.end(t.Commit, writectx.Timeout); lost != nil {
+			return fmt.Errorf("commit: %w", lost)
+		}
+		return err
+	case err != nil:
 		return t.abort(ctx, err, t.endsTransaction(err))
 	}
 	t.at(ctx, stepCommit)
@@ -197,13 +203,21 @@ func (t *transaction) abort(ctx context.Context, err error, fnSawEnd bool) error
 	return t.outcomeError(err)
 }
 
+// errInterrupted is the error of a COMMIT during which the guard has cancelled the context
+// of BeginTx. A driver (lib/pq) then cancels the statement, PostgreSQL stops to wait for a
+// synchronous standby, and replies with success.
+var errInterrupted = errors.New("the server did not reply in time, and the driver may have cancelled its wait for a standby")
+
 // end calls Commit or Rollback, which take no context. If the server does not reply in
 // time, the context of BeginTx is cancelled. Drivers that ignore that context have
 // timeouts.
 func (t *transaction) end(end func() error, timeout time.Duration) error {
 	timer := time.AfterFunc(timeout, t.interrupt)
-	defer timer.Stop()
-	return end()
+	err := end()
+	if !timer.Stop() && err == nil && !t.isLocal() {
+		err = errInterrupted
+	}
+	return err
 }
 
 // runBeforeEnd reports whether the transaction has ended inside fn. If it returns an

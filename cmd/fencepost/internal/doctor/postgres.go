@@ -41,6 +41,7 @@ var postgresChecks = []check[*postgresServer]{
 	{"pooler", "P8", "A pooler in transaction mode gives each transaction another session: locks and settings of a session are lost, or shared.", postgresPooler},
 	{"fsync", "P3", "A crash of the machine restores older numbers and marks, or destroys them.", judged((*postgresServer).settings, postgresFsync, "fsync", "full_page_writes")},
 	{"synchronous_commit", "G26", "A commit that does not wait may be lost after it was acknowledged. Grants and claims always wait; writes under them do not.", judged((*postgresServer).settings, postgresCommit, "synchronous_commit")},
+	{"evictions", "P9", "A successor ends the session of a paused writer of another role only if it may see that the session does not wait for a synchronous standby.", postgresEvictions},
 	{"standbys", "P6", "A promoted asynchronous standby lacks the last grants and marks.", postgresStandbys},
 	{"logical replication", "P6", "It copies rows and no sequences, and no guard checks the rows that it writes.", postgresLogical},
 	{"schema", "", "Without its tables and functions a guard refuses everything, or nothing.", postgresSchema},
@@ -173,6 +174,20 @@ func postgresClock(ctx context.Context, s *postgresServer) (answer, error) {
 		return answer{}, err
 	}
 	return o.judge()
+}
+
+func postgresEvictions(ctx context.Context, s *postgresServer) (answer, error) {
+	var role string
+	var ends, sees bool
+	err := s.conn.QueryRow(ctx, "SELECT pg_catalog.quote_ident(current_user), pg_catalog.pg_has_role('pg_signal_backend', 'USAGE'), pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE')").Scan(&role, &ends, &sees)
+	if err != nil {
+		return answer{}, err
+	}
+	evidence := fmt.Sprintf("member of pg_signal_backend: %t, of pg_read_all_stats: %t", ends, sees)
+	if ends && !sees {
+		return warn(evidence, "GRANT pg_read_all_stats TO "+role)
+	}
+	return pass(evidence)
 }
 
 func postgresStandbys(ctx context.Context, s *postgresServer) (answer, error) {

@@ -100,8 +100,16 @@ func TestStandbysAreFound(t *testing.T) {
 
 	require.Equal(t, doctor.Fail, of(t, examinePostgres(t, standby.URL(), "", nil), "role").Verdict)
 	exec(t, admin, "CREATE ROLE blind LOGIN; GRANT USAGE ON SCHEMA fencepost TO blind")
-	unseen := of(t, examine(func(config *pgx.ConnConfig) { config.User = "blind" }), "standbys")
+	blind := func(check string) doctor.Finding {
+		return of(t, examine(func(config *pgx.ConnConfig) { config.User = "blind" }), check)
+	}
+	unseen := blind("standbys")
 	require.Equal(t, doctor.Unknown, unseen.Verdict)
+	require.Equal(t, doctor.Pass, blind("evictions").Verdict)
+	exec(t, admin, "GRANT pg_signal_backend TO blind")
+	require.Equal(t, doctor.Warn, blind("evictions").Verdict)
+	exec(t, admin, blind("evictions").Fix)
+	require.Equal(t, doctor.Pass, blind("evictions").Verdict)
 	require.Contains(t, unseen.Fix, "pg_monitor")
 
 	for _, statement := range strings.Split(found.Fix, "; ") {
