@@ -67,8 +67,8 @@ func (g *Guard) command(ctx context.Context, resource string, put func(redis.Pip
 // be constant, with everything variable in args: the server caches every text it has run.
 //
 // The result is converted as by go-redis, except that Eval returns nil, and no error, if
-// the script returns nothing, nil or false. An error reply anywhere in the result is
-// returned as an error.
+// the script returns nothing, nil or, without redis.setresp(3), false. An error reply
+// anywhere in the result is returned as an error.
 //
 // Redis does not roll back. If the script fails, or returns an error, Eval returns
 // [guard.ErrUnknown] joined with a [redis.Error]: what the script wrote before stays. All

@@ -131,6 +131,7 @@ func TestEval(t *testing.T) {
 			"return 'x' -- a comment", "-- a comment\nreturn 1", "--[[ a\nlong one ]] return 1;", "local a <const = 1",
 			"return cjson.encode({1})", "return tostring(key) .. tostring(mark) .. tostring(token) .. tostring(write) .. tostring(refused)",
 			"return redis.sha1hex(ARGV[1])", "return unpack(ARGV)",
+			"redis.setresp(3) return true", "redis.setresp(3) return {map = {err = 'a field'}}", "redis.call('SELECT', 1) return 1",
 		} {
 			want, wantErr := e.client.Eval(ctx, script, keys, args...).Result()
 			got, err := e.guard.Eval(ctx, resource, script, keys, args...)
@@ -141,6 +142,12 @@ func TestEval(t *testing.T) {
 			require.NoError(t, err, script)
 			require.Equal(t, want, got, script)
 		}
+	})
+	t.Run("reports no refusal of a token that was admitted", func(t *testing.T) {
+		e.guard.Hooks.Reported = func(_ context.Context, err error) { t.Error(err) }
+		got, err := e.guard.Eval(ctx, resource, "redis.setresp(3) return {double = 1.5}", keys)
+		require.NoError(t, err)
+		require.Equal(t, 1.5, got)
 	})
 	t.Run("returns nil if the script returns nothing", func(t *testing.T) {
 		for _, script := range []string{"", "return", "return nil", "return false", "return redis.call('GET', 'missing')", "-- nothing"} {
@@ -216,6 +223,8 @@ func TestAnErrorInsideOfAScriptLeavesTheOutcomeOpen(t *testing.T) {
 		"what would redirect":   {"return {redis.error_reply('MOVED 1 127.0.0.1:1')}", "MOVED 1"},
 		"a missing script":      {"return redis.error_reply('NOSCRIPT x')", "NOSCRIPT x"},
 		"a coroutine":           {"coroutine.yield()", "yield"},
+		"an error that hides":   {"error(setmetatable({}, {__index = error, __tostring = error}))", "ERR table"},
+		"an error of errors":    {"error({err = {err = 'READONLY x'}})", "ERR table"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -101,8 +101,8 @@ package redisguard
 //	              report-only mode; what a replica or a full memory returns
 //	write.lua     after admit.lua: runs the write; an error anywhere in its result
 //	unit.lua      before admit.lua, for Once: the first result of a unit, or another fingerprint
-//	reserve.lua   after admit.lua, for Once: records the unit before the write
-//	record.lua    after write.lua, for Once: records the result; one that is too long or too deep
+//	record.lua    after write.lua, for Once: records the unit before the write, and then its
+//	              result, in the guard's database; a result that is too long or too deep
 //	command.lua   the write of Set and HSet: one command
 //	admitted.lua  after admit.lua: a claim has nothing to write
 //	mint.lua      after mark.lua: a number above the mark, and at least the clock; no number is

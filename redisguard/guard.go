@@ -87,15 +87,23 @@ type identity struct {
 // failover clients (Sentinel) are not accessible: those with the same database have the
 // same identity.
 func (g *Guard) Identity() any {
-	id := identity{servers: g.Client, key: MarkKey("identity/0")}
+	id := identity{servers: g.Client, db: g.database(), key: MarkKey("identity/0")}
 	if g.MarkKey != nil {
 		id.key = g.MarkKey("identity/0")
 	}
 	switch client := g.Client.(type) {
 	case *redis.Client:
-		id.servers, id.db = client.Options().Addr, client.Options().DB
+		id.servers = client.Options().Addr
 	case *redis.ClusterClient:
 		id.servers = strings.Join(slices.Sorted(slices.Values(client.Options().Addrs)), ",")
 	}
 	return id
+}
+
+// database returns the database of the Client's connections, or 0 if it is not known.
+func (g *Guard) database() int {
+	if client, has := g.Client.(interface{ Options() *redis.Options }); has {
+		return client.Options().DB
+	}
+	return 0
 }

@@ -21,12 +21,19 @@ import (
 //     did not run, and may still run once.
 //
 // The script, keys and args are those of Eval, and so are the result and the errors, with
-// one difference: Redis does not roll back, so a script that fails is recorded too. What
-// it had written stays, it does not run again, and each repeat returns the same
-// [guard.ErrUnknown] joined with a [redis.Error]. A script that decides against a write
-// should therefore return a value, and not an error. The record may have [guard.MaxResult]
-// bytes: 41, and the result in MessagePack. A result that does not fit, or has more than
-// 15 tables within one another, is recorded as such a failure.
+// two differences. True and false are converted as without redis.setresp(3). And Redis
+// does not roll back, so a script that fails is recorded too. What it had written stays,
+// it does not run again, and each repeat returns [guard.ErrUnknown] joined with a
+// [redis.Error]. A script that decides against a write should therefore return a value,
+// and not an error. The record may have [guard.MaxResult] bytes: 41, and the result in
+// MessagePack. A result that does not fit, or has more than 15 tables within one another,
+// is recorded as such a failure.
+//
+// The unit is recorded before the script runs, as one that failed, and the result after
+// it, in the same database and with full replication: the script may call SELECT,
+// redis.set_repl and redis.setresp. After a SELECT the guard returns to the DB of the
+// Client's options. If the connection had another one, or the script overwrites the
+// record, as by FLUSHDB, the outcome is ErrUnknown.
 //
 // Once also returns
 //
@@ -55,7 +62,7 @@ func (g *Guard) Once(ctx context.Context, resource string, unit guard.Unit, scri
 	}
 	w.verb, w.script, w.keys, w.partial = "once", once(script), keys, true
 	w.record = unitKey(w.mark, unit.Key)
-	w.args = append(g.flat(ctx, args), string(unit.Sum()), max(1, keep.Milliseconds()))
+	w.args = append(g.flat(ctx, args), string(unit.Sum()), max(1, keep.Milliseconds()), g.database())
 	w.noteTried(ctx, unit.Key)
 	return w.do(ctx)
 }

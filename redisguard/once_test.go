@@ -114,6 +114,13 @@ func TestOnceKeepsEachResult(t *testing.T) {
 		"an object":    "return {a = 1}",
 		"15 tables":    nest(15),
 		"64 KiB":       "return string.rep('x', 65536 - 41 - 5)",
+		"a map":        "redis.setresp(3) return {map = {err = 'a field', [1] = {double = 1.5}}}",
+		"a set":        "redis.setresp(3) return {1, {set = {err = true}}}",
+		"a hash":       "redis.call('HSET', KEYS[1] .. ':hash', 'err', 'x', 'b', 2) redis.setresp(3) return redis.call('HGETALL', KEYS[1] .. ':hash')",
+		"a double":     "redis.setresp(3) return {double = -1/3}",
+		"a score":      "redis.call('ZADD', KEYS[1] .. ':set', '1.5', 'x') redis.setresp(3) return redis.call('ZSCORE', KEYS[1] .. ':set', 'x')",
+		"a big number": "redis.setresp(3) return {big_number = '12345678901234567890'}",
+		"a null":       "redis.setresp(3) return {1, redis.call('GET', 'missing'), 3}",
 	} {
 		args := []any{"a\x00\xff\r\n"}
 		want, err := e.guard.Eval(ctx, resource, script, []string{e.key + ":eval"}, args...)
@@ -123,6 +130,16 @@ func TestOnceKeepsEachResult(t *testing.T) {
 			require.NoError(t, err, name)
 			require.Equal(t, want, got, "%s: %s", name, attempt)
 		}
+	}
+}
+
+func TestOnceConvertsBooleansAsWithoutRESP3(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	for range 2 {
+		got, err := e.guard.Once(with(t.Context(), 33, "a"), resource, unit, "redis.setresp(3) return {true, false, 'x'}", nil)
+		require.NoError(t, err)
+		require.Equal(t, []any{int64(1), nil, "x"}, got)
 	}
 }
 
@@ -142,6 +159,10 @@ func TestOnceRunsAFailedScriptOnce(t *testing.T) {
 		"is too long":         {push + "return string.rep('x', 70000)", "longer than can be recorded"},
 		"is nested too deep":  {push + nest(16), "nested too deeply"},
 		"fails with an array": {push + "error({err = 'ERR no'})", "ERR no"},
+		"fails in RESP 3":     {push + "redis.setresp(3) return {map = {a = {err = 'ERR no'}}}", "ERR no"},
+		"is an error and map": {push + "return {err = 'ERR no', map = {}}", "ERR no"},
+		"hides its error":     {push + "error(setmetatable({}, {__index = error, __tostring = error}))", "ERR table"},
+		"an error of errors":  {push + "error({err = {err = 'ERR no'}})", "ERR table"},
 	} {
 		key := e.key + ":" + name
 		var texts []string

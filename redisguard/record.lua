@@ -1,5 +1,5 @@
--- Appended to write.lua: records the outcome.
--- Returns what write.lua describes. A result that cannot be recorded is a failed write, now and in each repeat.
+-- Appended to write.lua: records the unit as one that did not end, performs the write, and records the outcome.
+-- Returns what perform returns. A result that cannot be recorded is a failed write, now and in each repeat.
 -- limit is guard.MaxResult.
 local limit, depth = 65536, 15
 
@@ -22,16 +22,38 @@ local function pack(outcome)
   return fingerprint .. cmsgpack.pack(outcome)
 end
 
+-- Whatever becomes of the script, and of what follows it, a repeat finds the unit. On a full memory the script ends here,
+-- before anything of the resource is written.
+local reserved = pack({'failed', 'ERR the script did not end, or its result could not be recorded'})
+redis.call('SET', record, reserved, 'PX', keep)
+
+local reply = perform()
+
+-- The script may have left another database, no replication and RESP 3 behind. Redis 5 has no setresp.
+pcall(redis.set_repl, redis.REPL_ALL)
+pcall(redis.setresp, 2)
+local function reservedHere()
+  return redis.pcall('GET', record) == reserved
+end
+if not reservedHere() then
+  redis.pcall('SELECT', db)
+  if not reservedHere() then
+    reply = {'failed', reply[2], 'ERR the script was applied, and its record is in another database, or was overwritten'}
+    redis.pcall('SET', record, pack({reply[1], reply[3]}), 'PX', keep, 'NX')
+    return reply
+  end
+end
+
 if nested(reply[3], 1) then
-  reply = {'failed', refused, 'ERR the script was applied, and its result is nested too deeply to be recorded'}
+  reply = {'failed', reply[2], 'ERR the script was applied, and its result is nested too deeply to be recorded'}
 end
 local text = pack({reply[1], reply[3]})
 if #text > limit then
-  reply = {'failed', refused, 'ERR the script was applied, and its result is longer than can be recorded'}
+  reply = {'failed', reply[2], 'ERR the script was applied, and its result is longer than can be recorded'}
   text = pack({reply[1], reply[3]})
 end
 local recorded = redis.pcall('SET', record, text, 'PX', keep)
 if recorded.err then
-  return {'failed', refused, recorded.err}
+  return {'failed', reply[2], recorded.err}
 end
 return reply

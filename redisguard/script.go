@@ -28,8 +28,6 @@ var (
 	commandSource string
 	//go:embed unit.lua
 	unitSource string
-	//go:embed reserve.lua
-	reserveSource string
 	//go:embed record.lua
 	recordSource string
 
@@ -43,13 +41,13 @@ type script struct{ text, hash string }
 
 // guarded returns a script that runs source if the token is admitted.
 func guarded(source string) script {
-	return assemble(source, markSource, admitSource, writeSource, "return reply")
+	return assemble(source, markSource, admitSource, writeSource, "return perform()")
 }
 
 // once returns a script that runs source if its unit was not recorded before and the
-// token is admitted, and records the unit.
+// token is admitted, and records the unit before it and after it.
 func once(source string) script {
-	return assemble(source, markSource, unitSource, admitSource, reserveSource, writeSource, recordSource)
+	return assemble(source, markSource, unitSource, admitSource, writeSource, recordSource)
 }
 
 // assemble returns the script of source and the parts that call it.

@@ -1,11 +1,13 @@
 -- Appended to mark.lua, before admit.lua: looks the unit up before the token is compared. A script is the only one that
 -- runs, so no commit is on its way meanwhile.
 -- KEYS[1]      the unit's record: the fingerprint, and the MessagePack of {word, result or message}. It is removed.
--- ARGV[last-3] the fingerprint, of 32 bytes
--- ARGV[last-2] the retention in ms. Both arguments are removed from ARGV.
+-- ARGV[last-4] the fingerprint, of 32 bytes
+-- ARGV[last-3] the retention in ms
+-- ARGV[last-2] the client's database. The three arguments are removed from ARGV.
 -- Returns {'first', word, result or message} if the unit was applied, {'reused'} if it was applied with another
 -- fingerprint, and {'corrupt unit'} if the key holds anything else.
 local record = table.remove(KEYS, 1)
+local db = table.remove(ARGV, #ARGV - 2)
 local keep = table.remove(ARGV, #ARGV - 2)
 local fingerprint = table.remove(ARGV, #ARGV - 2)
 

@@ -145,7 +145,7 @@ func (w *write) read(ctx context.Context, value any) (any, error) {
 		w.first = true
 		r.word, _ = r.values[0].(string)
 	case "applied", "failed":
-		if r.values[0] != nil {
+		if r.values[0] != "" {
 			_ = w.Hooks.Outcome(ctx, stale(w.tok, r.values[0]), true) // the write was made anyway
 		}
 	default:
