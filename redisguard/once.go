@@ -19,6 +19,8 @@ import (
 //   - A stale holder whose unit was applied gets its result, and otherwise the refusal.
 //   - After [guard.ErrUnknown] the caller repeats Once: the record is found, or the script
 //     did not run, and may still run once.
+//   - A repeat is a write. A server that admits no token, such as a former master, returns
+//     its error and no first result.
 //
 // The script, keys and args are those of Eval, and so are the result and the errors, with
 // two differences. True and false are converted as without redis.setresp(3). And Redis

@@ -2,6 +2,7 @@ package redisguard_test
 
 import (
 	"context"
+	"net"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -80,4 +81,35 @@ func TestAUnitWhoseReservationIsLostIsUnknown(t *testing.T) {
 		require.Error(t, err, name)
 		require.Equal(t, []string{"x"}, e.list(), name)
 	}
+}
+
+// A master that was cut off has the record of a unit that the new master has lost.
+//
+// hazard G41
+func TestAFormerMasterAnswersNoRepeat(t *testing.T) {
+	t.Parallel()
+	was, is := serve(t), serve(t)
+	former, next := was.env(), is.env()
+	host, port, err := net.SplitHostPort(was.Addr())
+	require.NoError(t, err)
+	require.NoError(t, next.client.Do(t.Context(), "replicaof", host, port).Err())
+	require.NoError(t, former.guard.Admit(t.Context(), tok(33, "a")))
+	eventually(t, func() bool { return next.mark() == "33 a" })
+
+	// The replica is cut off, and a unit is applied that it does not get. Then it is promoted.
+	require.NoError(t, next.client.Do(t.Context(), "replicaof", "no", "one").Err())
+	_, err = former.pay(with(t.Context(), 33, "a"), unit, "x")
+	require.NoError(t, err)
+	require.NoError(t, former.client.Do(t.Context(), "replicaof", "127.0.0.1", "1").Err())
+
+	_, err = former.pay(with(t.Context(), 33, "a"), unit, "x")
+	require.ErrorContains(t, err, "READONLY")
+	require.Empty(t, outcomes(err))
+	naive := former.client.Exists(t.Context(), former.record()).Val()
+	require.EqualValues(t, 1, naive, "a repeat that only reads must be told that the unit was applied")
+	require.Empty(t, next.list(), "the unit must be lost")
+
+	_, err = next.pay(with(t.Context(), 33, "a"), unit, "x")
+	require.NoError(t, err)
+	require.Equal(t, []string{"x"}, next.list())
 }

@@ -17,9 +17,18 @@ import (
 	"github.com/fencepost/fencepost/redisguard"
 )
 
+// applied admits a token, and applies a unit.
+func (e *env) applied() {
+	e.Helper()
+	_, err := e.pay(with(e.Context(), 33, "a"), unit, "x")
+	require.NoError(e, err)
+}
+
 // refuses requires that the server refuses all writes with code, that nothing was
 // applied, and that the caller's error matches: if the token has already raised the mark,
-// and if it has not.
+// and if it has not. A repeat of the unit that applied has applied is a write too.
+//
+// hazard G41
 func (e *env) refuses(code string) {
 	e.Helper()
 	for _, number := range []int64{33, 34} {
@@ -27,6 +36,7 @@ func (e *env) refuses(code string) {
 		all := doors(e.guard, e.key, "x")
 		all["Admit"] = func(ctx context.Context) error { return e.guard.Admit(ctx, tok(number, "a")) }
 		all["Mint"] = func(ctx context.Context) error { _, err := e.guard.Mint(ctx, resource, "b"); return err }
+		all["Once"] = func(ctx context.Context) error { _, err := e.pay(ctx, unit, "x"); return err }
 		for verb, do := range all {
 			err := do(with(e.Context(), number, "a"))
 			require.ErrorContains(e, err, code, verb)
@@ -37,6 +47,7 @@ func (e *env) refuses(code string) {
 		require.Equal(e, before, e.mark())
 	}
 	require.Zero(e, e.client.Exists(e.Context(), e.key+":set", e.key+":hset", e.key+":eval").Val())
+	require.Equal(e, []string{"x"}, e.list())
 }
 
 func TestAReplicaAdmitsNoToken(t *testing.T) {
@@ -44,7 +55,7 @@ func TestAReplicaAdmitsNoToken(t *testing.T) {
 	master, replica := serve(t), serve(t)
 	e := replica.env()
 	onMaster := envOn(t, master.client(), "own")
-	require.NoError(t, onMaster.guard.Admit(t.Context(), tok(33, "a")))
+	onMaster.applied()
 	host, port, err := net.SplitHostPort(master.Addr())
 	require.NoError(t, err)
 	require.NoError(t, e.client.Do(t.Context(), "replicaof", host, port).Err())
@@ -63,7 +74,7 @@ func TestAReplicaAdmitsNoToken(t *testing.T) {
 func TestAFullMemoryRefusesBeforeAnythingIsWritten(t *testing.T) {
 	t.Parallel()
 	e := serve(t, "--maxmemory-policy", "noeviction").env()
-	require.NoError(t, e.guard.Admit(t.Context(), tok(33, "a")))
+	e.applied()
 	e.set("maxmemory", "1")
 	e.refuses("OOM")
 
@@ -85,7 +96,7 @@ func TestAFullMemoryRefusesBeforeAnythingIsWritten(t *testing.T) {
 func TestADiskThatFailsRefusesBeforeAnythingIsWritten(t *testing.T) {
 	t.Parallel()
 	e := serve(t, "--save", "3600 1").env()
-	require.NoError(t, e.guard.Admit(t.Context(), tok(33, "a")))
+	e.applied()
 	folder := filepath.Join(e.client.ConfigGet(t.Context(), "dir").Val()["dir"], "gone")
 	require.NoError(t, os.Mkdir(folder, 0o755))
 	e.set("dir", folder)
@@ -100,7 +111,7 @@ func TestADiskThatFailsRefusesBeforeAnythingIsWritten(t *testing.T) {
 func TestTooFewReplicasRefuseBeforeAnythingIsWritten(t *testing.T) {
 	t.Parallel()
 	e := serve(t).env()
-	require.NoError(t, e.guard.Admit(t.Context(), tok(33, "a")))
+	e.applied()
 	e.set("min-replicas-to-write", "1")
 	e.refuses("NOREPLICAS")
 }
@@ -158,17 +169,32 @@ func TestABusyServerIsRetryable(t *testing.T) {
 
 func TestAScriptThatWasAdmittedCannotBeKilled(t *testing.T) {
 	t.Parallel()
-	s := serve(t, "--busy-reply-threshold", "1")
-	e, killer := s.env(), s.client()
-	require.NoError(t, e.guard.Admit(t.Context(), tok(33, "a")))
-	endless := start(func() error {
-		_, err := e.guard.Eval(with(t.Context(), 33, "a"), resource, "while true do end", nil)
-		return err
-	})
-	eventually(t, func() bool { return strings.HasPrefix(errText(killer.Ping(t.Context()).Err()), "BUSY") })
-	require.ErrorContains(t, killer.ScriptKill(t.Context()).Err(), "UNKILLABLE")
-	s.Kill()
-	require.ErrorIs(t, await(t, endless), guard.ErrUnknown)
+	for verb, write := range map[string]func(e *env, script string) error{
+		"Eval": func(e *env, script string) error {
+			_, err := e.guard.Eval(with(t.Context(), 33, "a"), resource, script, []string{e.key}, "x")
+			return err
+		},
+		"Once": func(e *env, script string) error {
+			_, err := e.guard.Once(with(t.Context(), 33, "a"), resource, unit, script, []string{e.key}, "x")
+			return err
+		},
+	} {
+		t.Run(verb, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, "--busy-reply-threshold", "1", "--appendonly", "yes", "--appendfsync", "always")
+			e, killer := s.env(), s.client()
+			require.NoError(t, e.guard.Admit(t.Context(), tok(33, "a")))
+			endless := start(func() error { return write(e, "redis.call('RPUSH', KEYS[1], ARGV[1]) while true do end") })
+			eventually(t, func() bool { return strings.HasPrefix(errText(killer.Ping(t.Context()).Err()), "BUSY") })
+			require.ErrorContains(t, killer.ScriptKill(t.Context()).Err(), "UNKILLABLE")
+			s.Kill()
+			require.ErrorIs(t, await(t, endless), guard.ErrUnknown)
+			s.Restart()
+			require.Equal(t, "33 a", e.mark())
+			require.NoError(t, write(e, ledger))
+			require.Equal(t, []string{"x"}, e.list(), "the script, its record and its writes were lost together")
+		})
+	}
 }
 
 func TestAnUnreachableServerIsAnOrdinaryFailure(t *testing.T) {

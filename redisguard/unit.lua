@@ -23,5 +23,8 @@ elseif found then
   elseif string.sub(found, 1, 32) ~= fingerprint then
     return {'reused'}
   end
+  -- A write without a change, as in admit.lua: where a token is not admitted, no repeat is answered either. A former
+  -- master may have a record that the new one has lost.
+  redis.call('SETRANGE', record, 0, '')
   return {'first', first[1], first[2]}
 end
