@@ -1,4 +1,4 @@
--- Appended to write.lua: records the unit as one that did not end, performs the write, and records the outcome.
+-- Appended to write.lua: records the unit as one that did not end, calls the write, and records the outcome.
 -- Returns what perform returns. A result that cannot be recorded is a failed write, now and in each repeat.
 -- limit is guard.MaxResult.
 local limit, depth = 65536, 15
@@ -22,8 +22,8 @@ local function pack(outcome)
   return fingerprint .. cmsgpack.pack(outcome)
 end
 
--- Whatever becomes of the script, and of what follows it, a repeat finds the unit. On a full memory the script ends here,
--- before anything of the resource is written.
+-- Whatever becomes of the script, and of what follows it, a repeat finds the unit. On a full memory all ends here, before
+-- anything of the resource is written.
 local reserved = pack({'failed', 'ERR the script did not end, or its result could not be recorded'})
 redis.call('SET', record, reserved, 'PX', keep)
 
@@ -32,28 +32,30 @@ local reply = perform()
 -- The script may have left another database, no replication and RESP 3 behind. Redis 5 has no setresp.
 pcall(redis.set_repl, redis.REPL_ALL)
 pcall(redis.setresp, 2)
-local function reservedHere()
-  return redis.pcall('GET', record) == reserved
+local function misplaced()
+  return redis.pcall('GET', record) ~= reserved
 end
-if not reservedHere() then
+local lost = misplaced()
+if lost then
   redis.pcall('SELECT', db)
-  if not reservedHere() then
-    reply = {'failed', reply[2], 'ERR the script was applied, and its record is in another database, or was overwritten'}
-    redis.pcall('SET', record, pack({reply[1], reply[3]}), 'PX', keep, 'NX')
-    return reply
-  end
+  lost = misplaced()
 end
 
-if nested(reply[3], 1) then
-  reply = {'failed', reply[2], 'ERR the script was applied, and its result is nested too deeply to be recorded'}
+local function fail(why)
+  reply = {'failed', reply[2], 'ERR the script was applied, and its ' .. why}
+end
+if lost then
+  fail('record is in another database, or was overwritten')
+elseif nested(reply[3], 1) then
+  fail('result is nested too deeply to be recorded')
 end
 local text = pack({reply[1], reply[3]})
 if #text > limit then
-  reply = {'failed', reply[2], 'ERR the script was applied, and its result is longer than can be recorded'}
+  fail('result is longer than can be recorded')
   text = pack({reply[1], reply[3]})
 end
-local recorded = redis.pcall('SET', record, text, 'PX', keep)
-if recorded.err then
+local recorded = redis.pcall('SET', record, text, 'PX', keep, lost and 'NX' or 'XX')
+if type(recorded) == 'table' and recorded.err then
   return {'failed', reply[2], recorded.err}
 end
 return reply
