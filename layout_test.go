@@ -119,7 +119,7 @@ var layout = map[string][]string{
 	"lab/explore": {"*"},
 	"lab/release": {},
 
-	"contrib/gormguard":   {"token", "guard", "sqlguard", "sqlguard/stdsql", "internal/sqltext", "gorm.io/gorm"},
+	"contrib/gormguard":   {"guard", "sqlguard/stdsql", "gorm.io/gorm"},
 	"contrib/otelfence":   {"token", "lock", "guard", "go.opentelemetry.io/otel"},
 	"contrib/pgadvisory":  {"token", "internal/pgcall", "github.com/jackc/pgx/v5"},
 	"contrib/redisquorum": {"token", "internal/outage", "github.com/redis/go-redis/v9"},

@@ -81,7 +81,6 @@ var answered = map[string]error{
 	"redistoken.ErrReplicas":  redistoken.ErrReplicas, "redistoken.ErrClosed": redistoken.ErrClosed,
 	"migrations.ErrUnversioned": migrations.ErrUnversioned,
 
-	"gormguard.ErrCannotFence":  errors.New("of another module"),
 	"redisquorum.ErrNoMajority": errors.New("of another module"),
 }
 

@@ -33,35 +33,17 @@ func exampleDB() (*gorm.DB, *stdsql.Guard) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := db.AutoMigrate(&Account{}); err != nil {
+	if err := errors.Join(db.AutoMigrate(&Account{}, &Entry{}), db.Create(&Account{ID: 42, Balance: 100}).Error); err != nil {
 		log.Fatal(err)
 	}
 	return db, &stdsql.Guard{DB: pool, Dialect: stdsql.SQLite}
 }
 
-// The plugin fences code that uses GORM as usual. A holder that was paused before its
-// lock passed on is refused.
+// A read and the write that depends on it are one transaction. A holder that was paused
+// before its lock passed on is refused.
 func Example() {
 	db, fence := exampleDB()
-	if err := db.Use(&gormguard.Plugin{Guard: fence}); err != nil {
-		log.Fatal(err)
-	}
-	locks := lock.Locker{Issuer: new(memtoken.Issuer), Claim: fence.Admit}
-	err := locks.Hold(context.Background(), "account/42", func(ctx context.Context) error {
-		return db.WithContext(ctx).Save(&Account{ID: 42, Balance: 100}).Error
-	})
-	fmt.Println(err)
-
-	paused := token.NewContext(context.Background(), token.Token{Resource: "account/42", Number: 33, Holder: "billing:7"})
-	err = db.WithContext(paused).Model(&Account{ID: 42}).Update("balance", 0).Error
-	fmt.Println(err, errors.Is(err, guard.ErrStale))
-
-	err = db.WithContext(paused).Model(&Account{}).Where("balance > 0").Update("balance", 0).Error
-	fmt.Println(err)
-
-	// In a transaction of the guard's, a read and the write that depends on it are one
-	// unit.
-	err = locks.Hold(context.Background(), "account/42", func(ctx context.Context) error {
+	withdraw := func(ctx context.Context) error {
 		return gormguard.Update(ctx, db, fence, "account/42", func(tx *gorm.DB) error {
 			account := Account{ID: 42}
 			if err := tx.First(&account).Error; err != nil {
@@ -69,12 +51,18 @@ func Example() {
 			}
 			return tx.Model(&account).Update("balance", account.Balance-30).Error
 		})
-	})
+	}
+	locks := lock.Locker{Issuer: new(memtoken.Issuer), Claim: fence.Admit}
+	fmt.Println(locks.Hold(context.Background(), "account/42", withdraw))
+
+	paused := token.NewContext(context.Background(), token.Token{Resource: "account/42", Number: 33, Holder: "billing:7"})
+	err := withdraw(paused)
+	fmt.Println(err, errors.Is(err, guard.ErrStale))
+
 	account := Account{ID: 42}
-	fmt.Println(err, db.First(&account).Error, account.Balance)
+	fmt.Println(db.First(&account).Error, account.Balance)
 	// Output:
 	// <nil>
-	// gormguard: accounts: guard: stale token account/42#33: mark is newer true
-	// gormguard: write refused, nothing applied: accounts: give the model with its primary key: conditions do not name the rows
-	// <nil> <nil> 70
+	// guard: stale token account/42#33: mark is newer true
+	// <nil> 70
 }
