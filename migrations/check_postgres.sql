@@ -7,13 +7,14 @@ WITH space AS (
          ('advisory_acquire(text, text, integer, integer)'), ('advisory_draw(text, text, integer)'),
          ('advisory_prepare(text, text, integer, integer)'), ('advisory_recover(text, bigint)'),
          ('advisory_release(text, text)'), ('advisory_renew(text, text, integer)'), ('advisory_wait(text, text, integer)'),
-         ('check_row(regtype, text, text, bigint, text, bigint, text)'), ('end_transaction(text)'), ('evict(text, bigint)'),
+         ('check_key(regclass, name)'), ('check_row(regclass, name, text, text, bigint, text, bigint, text)'),
+         ('end_transaction(text)'), ('evict(text, bigint)'),
          ('find_unit(text, text, bytea)'), ('incarnation()'), ('insert_unit(text, text, bytea, interval)'),
          ('leave_queue(text, text)'), ('lock_key(text)'), ('mark_number(text)'), ('mint(text, text, integer)'),
          ('recover(text, bigint)'), ('refusing_mark(text, bigint, text)'), ('release(text, text)'),
          ('renew(text, text, interval)'), ('renew_all(text[], text[], bigint[])'),
          ('report_only(text, bigint, text, integer)'), ('session_incarnation()'),
-         ('set_result(text, text, bytea)'), ('transaction_fate(text)'),
+         ('set_result(text, text, bytea)'), ('text_problem(oid, integer, oid)'), ('transaction_fate(text)'),
          ('try_acquire(text, text, interval, boolean, bigint, bigint, interval)'), ('version()')
 ), functions AS (
   SELECT space.name || '.' || signature AS name, p.oid

@@ -77,9 +77,10 @@ package migrations
 //	postgres/00002_mint.sql          mint; the next number of every issuer; exhausted ZF005;
 //	                                 durable commits
 //	postgres/00003_protect.sql       a trigger refuses writes without an admission (ZF003);
-//	                                 protect, unprotect, bypass; refused resource expressions
-//	postgres/00004_mark_columns.sql  rows with their own mark: adds the columns; which key types
-//	                                 are refused (check_row); the mark that refuses a token
+//	                                 protect, unprotect, bypass; refused resource expressions;
+//	                                 which types can name a row (text_problem)
+//	postgres/00004_mark_columns.sql  rows with their own mark: adds the columns; which keys are
+//	                                 refused (check_key, check_row); the mark that refuses a token
 //	postgres/00005_leases.sql        leases: acquire, renew, release, recover; a lease's number;
 //	                                 the mark raised with a grant (claim); a reply's text
 //	postgres/00006_queue.sql         waiters: their order, which count as gone, hand-off and

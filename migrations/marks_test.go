@@ -159,8 +159,9 @@ func TestCheckRow(t *testing.T) {
 	t.Parallel()
 	f := newFence(t)
 	check := func(key, wanted string, n any, o any) error {
-		return f.exec(t.Context(), f, "SELECT fence.check_row('text', $1, $2, $3, $4, 33, 'a')", key, wanted, n, o)
+		return f.exec(t.Context(), f, "SELECT fence.check_row('fence.rows', 'id', $1, $2, $3, $4, 33, 'a')", key, wanted, n, o)
 	}
+	rowsTable(t, f)
 	require.NoError(t, check("42", "42", 33, "a"))
 	require.Equal(t, "55000", code(check("42", "42", nil, nil)), "the row has not taken the mark")
 	require.Equal(t, "55000", code(check("42", "42", 32, "z")))
@@ -168,6 +169,10 @@ func TestCheckRow(t *testing.T) {
 	refused(t, check("42", "42", 34, "b"), "ZF001", "34 b")
 	require.Equal(t, "22023", code(check("42", "042", 33, "a")))
 	require.Equal(t, "22023", code(check("42", "42 ", 33, "a")))
+	for wanted, want := range map[string]string{"42": "", "042": "22023", "4 2": "22P02"} { // no row
+		err := f.exec(t.Context(), f, "SELECT fence.check_row('fence.rows', 'id', NULL, $1, NULL, NULL, 33, 'a')", wanted)
+		require.Equal(t, want, code(err), wanted)
+	}
 }
 
 // hazard G19: a type that is not on the allowlist is refused, whatever its text is.
@@ -179,11 +184,17 @@ func TestCheckRowOfATypeThatIsNotKnown(t *testing.T) {
 		CREATE FUNCTION fence.loose_out(fence.loose) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'textout';
 		CREATE TYPE fence.loose (INPUT = fence.loose_in, OUTPUT = fence.loose_out, LIKE = text, CATEGORY = 'S'); -- as citext is made
 		CREATE TYPE fence.pair AS (a int, b int)`))
-	for _, kind := range []string{"fence.loose", "fence.pair", "tsvector", "xml", "pg_lsn", "point", "regclass"} {
-		err := f.exec(t.Context(), f, "SELECT fence.check_row($1::text::regtype, 'a', 'a', 33, 'a', 33, 'a')", f.sql(kind))
+	for _, kind := range []string{"fence.loose", "fence.pair", "tsvector", "xml", "pg_lsn", "point", "regclass", `"char"`} {
+		require.NoError(t, f.exec(t.Context(), f, "CREATE TABLE fence.odd (id "+kind+")"))
+		err := f.exec(t.Context(), f, "SELECT fence.check_row('fence.odd', 'id', 'a', 'a', 33, 'a', 33, 'a')")
 		require.Equal(t, "42804", code(err), kind)
+		require.NoError(t, f.exec(t.Context(), f, "DROP TABLE fence.odd"))
 	}
-	require.Equal(t, "42804", code(f.exec(t.Context(), f, "SELECT fence.check_row(NULL, 'a', 'a', 33, 'a', 33, 'a')")))
+	rowsTable(t, f)
+	for _, name := range []string{"ctid", "nobody"} {
+		require.Equal(t, "42804", code(f.exec(t.Context(), f, "SELECT fence.check_key('fence.rows', $1)", name)), name)
+	}
+	require.NotEmpty(t, get[string](t, f, f, "SELECT fence.text_problem(0, 0, 0)"))
 }
 
 // PL/pgSQL resolves the types in DECLARE once per session, with the search_path of

@@ -70,10 +70,48 @@ END
 $fencepost$;
 -- +goose StatementEnd
 
+-- Returns NULL if each value of the type has one text in every session, and equal values have the same. Otherwise one row
+-- has several names, each name has a mark of its own, and writers under two of them do not exclude each other. modifier and
+-- coll are the type's modifier and collation, as in pg_attribute; 0 leaves either unchecked.
+--
+-- * The text of a date depends on DateStyle, that of a float on extra_float_digits, that of a bytea on bytea_output, although
+--   their output functions may be IMMUTABLE. Arrays and ranges have the texts of their elements.
+-- * 1.0 = 1.00 in a numeric without a scale, and 'a' = 'a ' in a bpchar without a length. A nondeterministic collation, and
+--   the type citext, also treat several texts as one value.
+-- +goose StatementBegin
+CREATE FUNCTION "fencepost".text_problem(kind oid, modifier integer, coll oid) RETURNS text LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp AS $fencepost$
+DECLARE
+  base pg_catalog.oid := kind;
+  class pg_catalog."char";
+BEGIN
+  WHILE base <> ALL ('{smallint,integer,bigint,oid,numeric,text,varchar,bpchar,name,uuid,boolean,inet,cidr,macaddr,macaddr8,bit,varbit}'::regtype[]) LOOP
+    SELECT t.typtype, t.typbasetype, t.typtypmod INTO class, base, modifier FROM pg_type t WHERE t.oid = base;
+    IF class = 'e' THEN
+      RETURN NULL;
+    END IF;
+    EXIT WHEN class IS DISTINCT FROM 'd'; -- base is 0, or NULL
+  END LOOP;
+  IF coalesce(base, 0) = 0 OR modifier = -1 AND base IN ('numeric'::regtype, 'bpchar'::regtype) THEN
+    RETURN format('a value of type %s may have several texts; integers, numeric(p,s), text, varchar, char(n), uuid, boolean, enums, '
+                  'network addresses and bit strings have one', format_type(kind, NULL));
+  END IF;
+  IF coll <> 0 THEN
+    RETURN (SELECT format('collation %s treats several texts as one value; a deterministic collation does not', coll::regcollation)
+              FROM pg_collation c WHERE c.oid = coll AND NOT c.collisdeterministic);
+  END IF;
+  RETURN NULL;
+END
+$fencepost$;
+-- +goose StatementEnd
+
 -- Returns the resource expression with the record's name before each column, and the schema before every name outside
 -- pg_catalog. So it means the same under every search_path, and a column's name is not taken for a variable. PostgreSQL
--- itself parses and prints the expression, as part of a view that is dropped again; the view's WHERE refuses aggregates. The
--- expression must not call a VOLATILE function, directly or in a subquery: the resource of a row would change.
+-- itself parses and prints the expression, as part of a view that is dropped again; the view's WHERE refuses aggregates.
+--
+-- A row must have one name. So the expression may only have columns, constants, casts, operators, functions, CASE, coalesce,
+-- nullif, greatest, NULL tests, AND, OR, NOT and COLLATE, all of types that have one text. What it calls must be IMMUTABLE.
+-- That alone would not do: a cast of a date to text calls no function, and quote_ident is IMMUTABLE but depends on a setting.
 -- +goose StatementBegin
 CREATE FUNCTION "fencepost".protect_expression(tab regclass, resource text, record text) RETURNS text LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $fencepost$
@@ -82,6 +120,7 @@ DECLARE
   made pg_catalog.regclass;
   printed pg_catalog.text;
   problem pg_catalog.text;
+  tree pg_catalog.text;
 BEGIN
   SELECT format('%I.%I', n.nspname, view) INTO printed FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = tab;
   EXECUTE format(E'CREATE VIEW %s AS SELECT (%s\n) AS %I FROM %s AS %I CROSS JOIN (SELECT) AS %I WHERE (%s\n) IS NOT NULL',
@@ -97,11 +136,34 @@ BEGIN
      WHERE w.ev_class = made;
   END IF;
   IF problem IS NULL THEN
-    -- pg_depend omits PostgreSQL's own functions; the parsed view has them all.
-    SELECT format('%s is volatile: only what is declared IMMUTABLE or STABLE gives a row one name', p.oid::regprocedure) INTO problem
-      FROM pg_rewrite w CROSS JOIN regexp_matches(w.ev_action::pg_catalog.text, ' :(?:funcid|opfuncid|aggfnoid|winfnoid) ([0-9]+)', 'g') AS f (ids)
-      JOIN pg_proc p ON p.oid = f.ids[1]::oid
-     WHERE w.ev_class = made AND p.provolatile = 'v';
+    -- The parsed expression: the first of the targets, whose name is the view's. Texts of the caller's are numbers in it.
+    SELECT substring(w.ev_action::pg_catalog.text FROM ':targetList \(\{TARGETENTRY :expr (.*) :resno 1 :resname ' || view) INTO STRICT tree
+      FROM pg_rewrite w WHERE w.ev_class = made;
+    SELECT coalesce(min(p.what), CASE WHEN tree IS NULL THEN 'this version of PostgreSQL prints it in an unknown form' END) INTO problem FROM (
+      SELECT CASE n.label[1] WHEN 'SUBLINK' THEN 'a subquery may give a row several names'
+                             WHEN 'SQLVALUEFUNCTION' THEN 'a value of the session or of the time gives a row several names'
+                             ELSE format('%s is not allowed in it', lower(n.label[1])) END
+        FROM regexp_matches(tree, '\{([A-Z_]+)', 'g') AS n (label)
+       WHERE n.label[1] !~ '^(VAR|CONST|FUNCEXPR|OPEXPR|DISTINCTEXPR|NULLIFEXPR|BOOLEXPR|NULLTEST|BOOLEANTEST|RELABELTYPE|COERCEVIAIO|COERCETODOMAIN|'
+                          'CASETESTEXPR|CASEWHEN|WHEN|(CASE|COALESCE|COLLATE|MINMAX)(EXPR)?)$'
+      UNION ALL
+      -- unknown is the type of a quoted constant in the arguments of concat.
+      SELECT "fencepost".text_problem(n.kind[1]::oid, 0, 0)
+        FROM regexp_matches(tree, ' :(?:vartype|consttype|funcresulttype|opresulttype|resulttype|typeId|casetype|coalescetype|minmaxtype) ([0-9]+)', 'g') AS n (kind)
+       WHERE n.kind[1]::oid <> 'unknown'::regtype
+      UNION ALL
+      SELECT "fencepost".text_problem(a.atttypid, a.atttypmod, a.attcollation)
+        FROM pg_rewrite w
+        JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid AND d.refclassid = 'pg_class'::regclass AND d.refobjid = tab
+        JOIN pg_attribute a ON a.attrelid = tab AND a.attnum = d.refobjsubid
+       WHERE w.ev_class = made
+      UNION ALL
+      -- pg_depend omits PostgreSQL's own functions. || and concat are STABLE because they convert values of any type to text.
+      SELECT format('%s may give a row several names; an IMMUTABLE function does not', f.oid::regprocedure)
+        FROM regexp_matches(tree, ' :(?:funcid|opfuncid) ([0-9]+)', 'g') AS n (id) JOIN pg_proc f ON f.oid = n.id[1]::oid
+       WHERE f.provolatile <> 'i' AND (f.pronamespace <> 'pg_catalog'::regnamespace OR f.proname NOT IN ('textanycat', 'anytextcat', 'concat', 'concat_ws'))
+          OR f.oid = 'quote_ident(text)'::regprocedure -- depends on quote_all_identifiers
+    ) AS p (what);
   END IF;
   IF problem IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = problem;
@@ -118,9 +180,9 @@ $fencepost$;
 -- +goose StatementEnd
 
 -- Protects tab. resource is an SQL expression of type text over a row's columns; its value is the row's resource. If the
--- value is NULL the write is refused; if the expression raises an error, the write fails with it in either mode. A row's
--- resource must not change: volatile functions are refused, but now(), current_setting and the text of a timestamp, which
--- depend on the session, are not detected. Functions that the expression calls run with search_path = pg_catalog, pg_temp,
+-- value is NULL the write is refused; if the expression raises an error, the write fails with it in either mode. An
+-- expression that may give a row several names is refused (protect_expression). What is not detected is a function of your
+-- own that is declared IMMUTABLE and is not. Functions that the expression calls run with search_path = pg_catalog, pg_temp,
 -- so they must write other names with their schema.
 --
 -- mode is 'enforce', or 'report-only': a WARNING in the server's log, once for each transaction and table. Start with
@@ -380,6 +442,7 @@ BEGIN
   DROP FUNCTION "fencepost".unprotect(regclass, integer);
   DROP FUNCTION "fencepost".protect(regclass, text, text, integer);
   DROP FUNCTION "fencepost".protect_expression(regclass, text, text);
+  DROP FUNCTION "fencepost".text_problem(oid, integer, oid);
   DROP FUNCTION "fencepost".protect_check(regclass, text);
   DROP FUNCTION "fencepost".protect_triggers();
 END

@@ -56,34 +56,52 @@ END
 $fencepost$;
 -- +goose StatementEnd
 
--- Checks the row that token (t, h) has written. kind and k are the type and text of the row's key, wanted is the key in the
--- token's resource, and (n, o) is the row's mark. It runs with the caller's rights and reads only the catalog. It raises
+-- Raises 42804 if column key of table or view tab cannot name a resource: see text_problem.
+-- +goose StatementBegin
+CREATE FUNCTION "fencepost".check_key(tab regclass, key name) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $fencepost$
+DECLARE
+  problem pg_catalog.text;
+BEGIN
+  SELECT "fencepost".text_problem(a.atttypid, a.atttypmod, a.attcollation) INTO problem
+    FROM pg_attribute a WHERE a.attrelid = tab AND a.attname = key AND a.attnum > 0;
+  IF NOT FOUND THEN
+    problem := 'a system column names no row';
+  END IF;
+  IF problem IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch', MESSAGE = format('fencepost: column %I of %s is no key: %s', key, tab, problem),
+      HINT = 'Use a unique column of another type, or add one.';
+  END IF;
+END
+$fencepost$;
+-- +goose StatementEnd
+
+-- Checks the row of tab that token (t, h) has written. k is the text of the row's key, wanted is the key in the token's
+-- resource, and (n, o) is the row's mark. If k is NULL there is no row, and only the key is checked. It runs with the
+-- caller's rights and reads only the catalog. It raises
 --
--- * 42804 if the text of kind depends on the session, as that of a date depends on DateStyle: one row would have as many
---   names as there are settings. The allowed types are those whose text depends on nothing.
--- * 22023 if k is not the same text as wanted. Some types accept several texts for one value, as '042' and '42': one row
---   would be fenced under two names.
+-- * 42804 as check_key does.
+-- * 22023 if k, or the text that a new row would have, is not the same as wanted. Some types accept several texts for one
+--   value, as '042' and '42': one row would be fenced under two names.
 -- * ZF001 or ZF002, as admit does, if the mark is another token's.
 -- * 55000 if the mark is older than the token: a trigger, a rule or a policy kept the row from taking the mark, and older
 --   tokens could go on writing the row.
 -- +goose StatementBegin
-CREATE FUNCTION "fencepost".check_row(kind regtype, k text, wanted text, n bigint, o text, t bigint, h text) RETURNS void LANGUAGE plpgsql
+CREATE FUNCTION "fencepost".check_row(tab regclass, key name, k text, wanted text, n bigint, o text, t bigint, h text) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp AS $fencepost$
+DECLARE
+  missing boolean := k IS NULL;
 BEGIN
-  -- A domain, also one over a domain, has the output function of its base type. An array, a range and an extension's type
-  -- have their own.
-  IF NOT EXISTS (SELECT FROM pg_type p
-                  WHERE p.oid = kind AND p.typoutput = ANY (ARRAY['int2out', 'int4out', 'int8out', 'oidout', 'numeric_out', 'textout', 'varcharout',
-                    'bpcharout', 'charout', 'nameout', 'uuid_out', 'boolout', 'enum_out', 'inet_out', 'cidr_out', 'macaddr_out', 'macaddr8_out',
-                    'bit_out', 'varbit_out']::regproc[])) THEN
-    RAISE EXCEPTION USING ERRCODE = 'datatype_mismatch', MESSAGE = format('fencepost: a key of type %s may have another text in another session', kind),
-      HINT = 'Integers, numeric, text, varchar, char, uuid, boolean, enums, network addresses, bit strings, and domains over these can name a resource.';
+  PERFORM "fencepost".check_key(tab, key);
+  IF missing THEN
+    EXECUTE (SELECT format('SELECT CAST($1 AS %s)::pg_catalog.text', format_type(a.atttypid, a.atttypmod))
+               FROM pg_attribute a WHERE a.attrelid = tab AND a.attname = key) INTO k USING wanted;
   END IF;
   IF k COLLATE "C" IS DISTINCT FROM wanted COLLATE "C" THEN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = format('fencepost: the key %L is %L in the table', wanted, k),
       HINT = 'Name the resource as the table writes the key.';
   END IF;
-  IF n = t AND o COLLATE "C" = h COLLATE "C" THEN
+  IF missing OR n = t AND o COLLATE "C" = h COLLATE "C" THEN
     RETURN;
   END IF;
   IF (n >= t) IS NOT TRUE THEN
@@ -102,7 +120,8 @@ $fencepost$;
 -- +goose StatementBegin
 DO $fencepost$
 BEGIN
-  DROP FUNCTION "fencepost".check_row(regtype, text, text, bigint, text, bigint, text);
+  DROP FUNCTION "fencepost".check_row(regclass, name, text, text, bigint, text, bigint, text);
+  DROP FUNCTION "fencepost".check_key(regclass, name);
   DROP FUNCTION "fencepost".refusing_mark(text, bigint, text);
   DROP FUNCTION "fencepost".add_mark_columns(regclass, name, name, integer);
 END

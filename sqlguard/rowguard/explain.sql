@@ -10,7 +10,7 @@ SELECT t."key"::pg_catalog.text, t."number"::bigint, t."holder"::pg_catalog.text
                             AND g.tgtype::integer & 3 = 3 AND g.tgname::pg_catalog.text <> 'zz_fencepost_row')
             ELSE false
        END,
-       "fencepost".check_row(pg_catalog.pg_typeof(t."key"), '', '', 1, '', 1, '') IS NULL
+       "fencepost".check_key('"table"', '"key"') IS NULL
   FROM (SELECT 1) AS always
   LEFT JOIN "table" AS t ON t."key" = $1
   LEFT JOIN LATERAL "fencepost".refusing_mark(CASE WHEN t."key" IS NULL OR /* admits */ THEN $2::pg_catalog.text END, $3, $4) AS mark ON true

@@ -99,6 +99,7 @@ func (t *Table) build(v verb, columns []string, r rule) string {
 	}
 	return strings.NewReplacer(
 		`"fencepost".`, ident(cmp.Or(t.Guard.Schema, pgwrite.DefaultSchema))+".",
+		`'"table"'`, literal(t.Name.Sanitize()), `'"key"'`, literal(cmp.Or(t.Key, defaultKey)),
 		`"table"`, t.Name.Sanitize(), `"key"`, plain.key, `"number"`, plain.number, `"holder"`, plain.holder,
 		`/* names */`, names.String(), `/* values */`, values.String(),
 		`/* set */`, sets.String(), `/* excluded */`, excluded.String(),
@@ -147,6 +148,11 @@ func (c columns) admits(r rule, p placeholders) string {
 		less = "coalesce(" + c.number + ", 0) < " + number
 	}
 	return "(" + less + " OR " + c.number + " = " + number + " AND " + c.holder + `::pg_catalog.text COLLATE "C" = ` + holder + ")"
+}
+
+// literal returns text as a constant, whatever standard_conforming_strings is.
+func literal(text string) string {
+	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(text) + "'"
 }
 
 func ident(name string) string { return pgx.Identifier{name}.Sanitize() }

@@ -38,12 +38,14 @@ import (
 // [database/sql/driver.Valuer] or [fmt.Stringer] that returns one of these. Its text is
 // sent to the server, which converts it to the column's type.
 //
-// A key's text must not depend on the session, as the text of a date depends on
-// DateStyle: the row would have several names, and a mark for each. The key column may be
-// an integer, numeric, text, varchar, char, uuid, boolean, enum, network address or bit
-// string, or a domain over these. Claim, Insert, Upsert and the first Update of a row
-// refuse every other type, with nothing applied: dates, times, intervals, floats, money,
-// bytea, ranges, arrays, and types of extensions, including citext.
+// A key must have one text. If the text depends on the session, as that of a date depends
+// on DateStyle, or if equal keys have different texts, as 1.0 and 1.00, a row has several
+// names, and a mark for each. The key column may be an integer, numeric with a scale,
+// text or varchar under a deterministic collation, char(n), uuid, boolean, enum, network
+// address or bit string, or a domain over these. Claim, Insert, Upsert and the first
+// Update of a row refuse every other type, and the row stays as it was: dates, times,
+// intervals, floats, money, bytea, ranges, arrays, and types of extensions, including
+// citext. A value of an enum must not be renamed while a row has it.
 //
 // # Two marks
 //
@@ -209,9 +211,10 @@ func (t *Table) Delete(ctx context.Context, key any) error {
 // it from the role, the marks table alone is raised, and decides a later insert.
 //
 // Claim returns an error and raises neither mark if a trigger, a rule or a policy
-// prevents the row from carrying the mark, if the text of the key's type depends on the
-// session, or if the resource does not begin with Prefix. Its waits and its other errors
-// are those of [sqlguard.Guard.Admit]. It may be repeated.
+// prevents the row from carrying the mark, if the key's type is refused, if the table
+// writes the key differently, or if the resource does not begin with Prefix, whether the
+// row exists or not. Its waits and its other errors are those of [sqlguard.Guard.Admit].
+// It may be repeated.
 //
 // In two cases Claim waits for the row's lock until ctx ends:
 //
