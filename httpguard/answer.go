@@ -10,8 +10,6 @@ import (
 	"net/textproto"
 	"slices"
 	"strconv"
-
-	"github.com/fencepost/fencepost/internal/httpwrite"
 )
 
 // Answer is a response to a request that is applied once. The function of Once returns
@@ -33,6 +31,13 @@ type Answer struct {
 	Body []byte
 }
 
+// storedFields are the fields of an Answer, in canonical spelling: those that describe the
+// answer, and not the connection, the attempt or the client.
+var storedFields = []string{
+	"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Location", "Content-Type",
+	"Etag", "Last-Modified", "Link", "Location", "Vary",
+}
+
 // answerVersion is the first byte of the encoding. The rest is the status in decimal, the
 // header and an empty line, each ended by CRLF, and the body.
 const answerVersion = 1
@@ -49,7 +54,7 @@ func (a Answer) Encode() ([]byte, error) {
 		return nil, err
 	}
 	for name := range a.Header {
-		if !slices.Contains(httpwrite.StoredFields, http.CanonicalHeaderKey(name)) {
+		if !slices.Contains(storedFields, http.CanonicalHeaderKey(name)) {
 			return nil, fmt.Errorf("httpguard: Answer: the field %q is not stored: set it on the ResponseWriter", name)
 		}
 	}

@@ -1,249 +1,107 @@
 package main
 
 import (
-	"bufio"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
-	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/internal/test/serverproc"
+	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/sqlguard"
 )
 
-// keyedFlags are the flags of proxies that apply a keyed request once, in one schema.
-func keyedFlags(t *testing.T) []string {
-	t.Helper()
-	_, schema := testenv.Postgres(t)
-	return append(postgresFlags(t, schema), "--resource", "account/{id}", "--idempotency-caller", "X-Caller")
+// payer is a service that reads Idempotency-Key. Each unit adds 1 to the balance of
+// account 42.
+type payer struct {
+	table   string
+	fence   *sqlguard.Guard
+	keyless bool // the twin: a repeat is another payment
+	paid    chan []string
+	resume  chan struct{} // one for each answer
 }
 
-// keyed are the fields of a request of caller a under token 33, with the key k.
-func keyed(t *testing.T, more ...string) []string {
-	t.Helper()
-	fields := map[string]string{"Idempotency-Key": `"k"`, "X-Caller": "a"}
-	number := int64(33)
-	for i := 0; i < len(more); i += 2 {
-		if more[i] == "number" {
-			number++
-			continue
+func (p *payer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var stored []byte
+	pay := func(tx pgx.Tx) (_ []byte, err error) {
+		if _, err = tx.Exec(r.Context(), "UPDATE "+p.table+" SET balance = balance + 1 WHERE id = 42"); err != nil {
+			return nil, err
 		}
-		fields[more[i]] = more[i+1]
+		stored, err = httpguard.Answer{Status: http.StatusCreated, Body: []byte("paid")}.Encode()
+		return stored, err
 	}
-	header := field(t, "account/42", number, "h")
-	for name, value := range fields {
-		if value != "" {
-			header = append(header, name, value)
-		}
+	var err error
+	if unit, _ := httpguard.UnitFromContext(r.Context()); p.keyless {
+		err = p.fence.Update(r.Context(), "account/42", func(tx pgx.Tx) error {
+			_, err := pay(tx)
+			return err
+		})
+	} else {
+		stored, err = p.fence.Once(r.Context(), "account/42", unit, pay)
 	}
-	return header
-}
-
-// counting is an upstream that counts its writes and answers them at once.
-type counting struct {
-	*httptest.Server
-	writes atomic.Int64
-}
-
-func newCounting(t *testing.T, answer http.HandlerFunc) *counting {
-	t.Helper()
-	c := new(counting)
-	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return
-		}
-		c.writes.Add(1)
-		w.Header().Set("Set-Cookie", "a=b")
-		w.Header().Set("Location", "/made")
-		r.Body = io.NopCloser(strings.NewReader(string(body)))
-		answer(w, r)
-	}))
-	t.Cleanup(c.Close)
-	return c
-}
-
-func created(w http.ResponseWriter, r *http.Request) {
-	w.WriteHeader(http.StatusCreated)
-	_, _ = io.Copy(w, r.Body)
-}
-
-func TestTheProxyAppliesAKeyedRequestOnce(t *testing.T) {
-	t.Parallel()
-	upstream := newCounting(t, created)
-	flags := keyedFlags(t)
-	one := startProxy(t, upstream.URL, append(flags, "--metrics", "127.0.0.1:0")...)
-	two := startProxy(t, upstream.URL, flags...)
-	first := ask(t, "POST", one.url+"/account/42", "x", keyed(t)...)
-	require.Equal(t, 201, first.status, first.body)
-	require.Equal(t, "a=b", first.header.Get("Set-Cookie"))
-	for name, p := range map[string]*proxied{"the same proxy": one, "another": two} {
-		again := ask(t, "POST", p.url+"/account/42", "x", keyed(t)...)
-		require.Equal(t, 201, again.status, name)
-		require.Equal(t, "x", again.body)
-		require.Equal(t, "/made", again.header.Get("Location"))
-		require.Empty(t, again.header.Get("Set-Cookie"), "it belongs to the first caller's answer")
+	p.paid <- r.Header["Idempotency-Key"]
+	<-p.resume
+	if err != nil {
+		httpguard.Error(w, r, err)
+		return
 	}
-	require.Equal(t, 201, ask(t, "POST", two.url+"/account/42", "x", keyed(t, "number", "")...).status, "a successor's repeat")
-	require.EqualValues(t, 1, upstream.writes.Load())
-
-	for name, c := range map[string]struct {
-		body    string
-		header  []string
-		status  int
-		problem string
-	}{
-		"another body":          {"y", keyed(t, "number", ""), 422, "ProblemKeyReused"},
-		"a malformed key":       {"x", keyed(t, "number", "", "Idempotency-Key", `"k`), 400, "ProblemMalformed"},
-		"no caller":             {"x", keyed(t, "number", "", "X-Caller", ""), 500, ""},
-		"a stale holder's":      {"x", keyed(t), 412, "ProblemStale"},
-		"a key without a token": {"x", []string{"Idempotency-Key", "k", "X-Caller", "a"}, 428, "ProblemMissing"},
-	} {
-		a := ask(t, "POST", one.url+"/account/42", c.body, c.header...)
-		require.Equal(t, c.status, a.status, "%s: %s", name, a.body)
-		require.Equal(t, c.problem, a.problem, name)
-	}
-	require.EqualValues(t, 1, upstream.writes.Load())
-
-	for writes, header := range [][]string{1: keyed(t, "number", "", "X-Caller", "b"), 2: keyed(t, "number", "", "Idempotency-Key", ""), 3: keyed(t, "number", "", "Idempotency-Key", "")} {
-		if header != nil {
-			require.Equal(t, 201, ask(t, "POST", one.url+"/account/42", "x", header...).status)
-			require.EqualValues(t, writes+1, upstream.writes.Load(), "another caller, and requests without a key")
-		}
-	}
-	metrics := ask(t, "GET", "http://"+one.line("metrics")["address"].(string)+"/metrics", "").body
-	require.Contains(t, metrics, `fencepost_proxy_requests_total{outcome="replayed"} 1`)
-	require.Contains(t, metrics, `fencepost_proxy_requests_total{outcome="key_refused"} 3`)
-}
-
-func TestARepeatAtAProxyWhileTheFirstIsAtWork(t *testing.T) {
-	t.Parallel()
-	upstream := newGated(t)
-	p := startProxy(t, upstream.URL, keyedFlags(t)...)
-	first := async(t, "POST", p.url+"/account/42", "x", keyed(t)...)
-	require.Equal(t, "x", next(t, upstream.arrived))
-	again := ask(t, "POST", p.url+"/account/42", "x", keyed(t)...)
-	require.Equal(t, 409, again.status)
-	require.Equal(t, "ProblemInProgress", again.problem)
-	upstream.open <- struct{}{}
-	require.Equal(t, "applied x", next(t, first).body)
-	require.Equal(t, "applied x", ask(t, "POST", p.url+"/account/42", "x", keyed(t)...).body)
-	require.Equal(t, []string{"x"}, upstream.writes())
+	httpguard.WriteAnswer(w, r, stored)
 }
 
 // hazard W18
-// The proxy is killed while the service works. A repeat, through another proxy, is not
-// sent to the service again. The twin has no --idempotency-caller, and sends it.
-func TestAProxyThatIsKilledBeforeItStoresTheAnswer(t *testing.T) {
+// The service has the schema of the proxies. A proxy is killed after the service has paid,
+// and before the client has the answer. The client repeats the request through another
+// proxy, and so does a successor.
+func TestAServiceBehindProxiesAppliesAKeyedRequestOnce(t *testing.T) {
 	t.Parallel()
-	for name, twin := range map[string]bool{"with keys": false, "the twin": true} {
+	for name, twin := range map[string]bool{"Once in the service": false, "the twin": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			upstream := newGated(t)
-			flags := keyedFlags(t)
-			if twin {
-				flags = flags[:len(flags)-2]
+			pool, schema := testenv.Postgres(t)
+			p := &payer{table: pgtest.Accounts(t, pool, schema, 42), fence: &sqlguard.Guard{DB: pool, Schema: schema, IdleTimeout: time.Hour},
+				keyless: twin, paid: make(chan []string, 1), resume: make(chan struct{}, 1)}
+			returned := make(chan struct{}, 1)
+			keys := httpguard.Idempotency{Caller: func(r *http.Request) (string, error) { return r.Header.Get("X-Caller"), nil }}.Wrap(p)
+			service := httptest.NewServer(httpguard.Middleware{
+				Resources: httpguard.Pattern("account/42"), DangerouslySkipInFlight: true,
+			}.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				keys.ServeHTTP(w, r)
+				returned <- struct{}{}
+			})))
+			t.Cleanup(service.Close)
+			flags := append(postgresFlags(t, schema), "--resource", "account/{id}")
+			a, b := startProxy(t, service.URL, flags...), startProxy(t, service.URL, flags...)
+			pay := func(at *proxied, number int64) <-chan reply {
+				return async(t, "POST", at.url+"/account/42", "1", append(field(t, "account/42", number, "h"), "Idempotency-Key", `"k"`, "X-Caller", "a")...)
 			}
-			a, b := startProxy(t, upstream.URL, flags...), startProxy(t, upstream.URL, flags...)
-			async(t, "POST", a.url+"/account/42", "x", keyed(t)...)
-			require.Equal(t, "x", next(t, upstream.arrived))
+			lost := pay(a, 33)
+			require.Equal(t, []string{`"k"`}, next(t, p.paid), "the field is passed on as it was")
 			require.NoError(t, a.cmd.Process.Kill())
 			<-a.ended
-			for range 2 { // a second request would not be held back
-				upstream.open <- struct{}{}
+			require.Zero(t, next(t, lost).status)
+			p.resume <- struct{}{}
+			next(t, returned)
+
+			for _, number := range []int64{33, 34} {
+				repeat := pay(b, number)
+				next(t, p.paid)
+				p.resume <- struct{}{}
+				got := next(t, repeat)
+				require.Equal(t, http.StatusCreated, got.status, got.body)
+				require.Equal(t, "paid", got.body)
+				next(t, returned)
 			}
-			again := ask(t, "POST", b.url+"/account/42", "x", keyed(t)...)
+			stale := next(t, pay(b, 33))
+			require.Equal(t, http.StatusPreconditionFailed, stale.status, "the proxy compares the token first")
+			payments := 1
 			if twin {
-				require.Equal(t, 200, again.status)
-				require.Eventually(t, func() bool { return len(upstream.writes()) == 2 }, eventually, 1e6)
-				return
+				payments = 3
 			}
-			require.Equal(t, 500, again.status)
-			require.Equal(t, "ProblemUnknown", again.problem)
-			require.Eventually(t, func() bool { return len(upstream.writes()) == 1 }, eventually, 1e6)
-			require.Len(t, upstream.began, 1, "nothing was sent again")
+			require.EqualValues(t, 100+payments, pgtest.Query[int64](t, pool, "SELECT balance FROM "+p.table+" WHERE id = 42"))
 		})
 	}
-}
-
-// Each first request has an answer that is lost, or that cannot be stored.
-func TestAnAnswerThatIsNotStored(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		answer http.HandlerFunc
-		status int
-	}{
-		"no answer": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 502},
-		"an answer too long": {func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = io.WriteString(w, strings.Repeat("x", guard.MaxResult+1))
-		}, 200},
-		"an answer that fills the limit, and its header": {func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = io.WriteString(w, strings.Repeat("x", guard.MaxResult))
-		}, 200},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			upstream := newCounting(t, c.answer)
-			p := startProxy(t, upstream.URL, keyedFlags(t)...)
-			first := ask(t, "POST", p.url+"/account/42", "x", keyed(t)...)
-			require.Equal(t, c.status, first.status)
-			if c.status == 200 {
-				require.GreaterOrEqual(t, len(first.body), guard.MaxResult, "the first caller gets all of it")
-			}
-			for range 2 {
-				again := ask(t, "POST", p.url+"/account/42", "x", keyed(t)...)
-				require.Equal(t, 500, again.status)
-				require.Equal(t, "ProblemUnknown", again.problem)
-			}
-			require.EqualValues(t, 1, upstream.writes.Load())
-		})
-	}
-}
-
-// An outage of the service does not use up a key.
-func TestAKeyWhileTheServiceIsDown(t *testing.T) {
-	t.Parallel()
-	upstream := newCounting(t, created)
-	address := serverproc.Loopback(serverproc.FreePort(t))
-	p := startProxy(t, "http://"+address, keyedFlags(t)...)
-	down := ask(t, "POST", p.url+"/account/42", "x", keyed(t)...)
-	require.Equal(t, 502, down.status)
-	require.Contains(t, down.body, "Nothing was applied")
-
-	listener, err := net.Listen("tcp", address)
-	require.NoError(t, err)
-	server := &http.Server{Handler: upstream.Config.Handler}
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(func() { server.Close() })
-	for range 2 {
-		require.Equal(t, 201, ask(t, "POST", p.url+"/account/42", "x", keyed(t)...).status)
-	}
-	require.EqualValues(t, 1, upstream.writes.Load())
-}
-
-// A client that stops in its body is answered 408, and its key is not recorded.
-func TestAKeyedRequestThatIsNotComplete(t *testing.T) {
-	t.Parallel()
-	upstream := newCounting(t, created)
-	flags := keyedFlags(t)
-	short := startProxy(t, upstream.URL, append(flags, "--timeout", shortWait)...)
-	conn, err := net.Dial("tcp", short.address)
-	require.NoError(t, err)
-	defer conn.Close()
-	_, err = io.WriteString(conn, "POST /account/42 HTTP/1.1\r\nHost: x\r\nIdempotency-Key: k\r\nX-Caller: a\r\nContent-Length: 5\r\nFencing-Token: "+
-		field(t, "account/42", 33, "h")[1]+"\r\n\r\nhal")
-	require.NoError(t, err)
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	require.NoError(t, err)
-	require.NoError(t, resp.Body.Close())
-	require.Equal(t, 408, resp.StatusCode)
-	p := startProxy(t, upstream.URL, flags...)
-	require.Equal(t, 201, ask(t, "POST", p.url+"/account/42", "x", keyed(t)...).status)
-	require.EqualValues(t, 1, upstream.writes.Load())
 }

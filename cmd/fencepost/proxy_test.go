@@ -323,10 +323,6 @@ func TestProxyFlagsThatCannotBe(t *testing.T) {
 		"a size":                   {"--dangerously-memory --resource a/{id} --max-body 10MB", "10MB: must be a whole number"},
 		"a time of none":           {"--dangerously-memory --resource a/{id} --timeout 0s", "--timeout: 0s: must be above 0"},
 		"a key without a cert":     {"--dangerously-memory --resource a/{id} --tls-key x", "belong together"},
-		"keys over redis":          {"--resource a/{id} --store redis://127.0.0.1:1 --idempotency-caller X-Caller", "--idempotency-caller needs --store=postgres://"},
-		"keys in memory":           {"--dangerously-memory --resource a/{id} --idempotency-caller X-Caller", "--idempotency-caller needs --store=postgres://"},
-		"keys and no refusals":     {"--resource a/{id} --store postgres://x --idempotency-caller X-Caller --dangerously-report-only", "exclude each other"},
-		"a caller of no field":     {"--resource a/{id} --store postgres://x --idempotency-caller X:Caller", "not the name of a field"},
 		"no file of keys":          {"--dangerously-memory --resource a/{id} --signature-keys /nowhere", "--signature-keys: open /nowhere"},
 		"an address that is taken": {"--dangerously-memory --resource a/{id} --listen 256.0.0.1:1", "--listen: "},
 	} {

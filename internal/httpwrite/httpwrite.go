@@ -1,5 +1,5 @@
-// Package httpwrite classifies HTTP requests that may write, sends a request only once, and
-// lists the fields of an answer that is stored.
+// Package httpwrite classifies HTTP requests that may write, and sends a request only
+// once.
 //
 // net/http's Transport repeats some requests by itself and returns the second answer:
 //
@@ -32,13 +32,6 @@ func IsSafe(method string) bool {
 		return true
 	}
 	return false
-}
-
-// StoredFields are the fields of an httpguard.Answer, in canonical spelling: those that
-// describe the answer, and not the connection, the attempt or the client.
-var StoredFields = []string{
-	"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Location", "Content-Type",
-	"Etag", "Last-Modified", "Link", "Location", "Vary",
 }
 
 // ErrSent is returned instead of a second attempt.

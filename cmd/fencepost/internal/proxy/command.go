@@ -13,9 +13,6 @@
 //	             method are refused; fields that would change the path or the token are removed
 //	routes.go    --resource: its errors; which route matches; which resources a request is
 //	             about; a trailing slash
-//	keyed.go     --idempotency-caller: the path of a request with a key; which answers are stored;
-//	             a request that is never sent again; an answer that is too long
-//	units.go     the statements that record a key and its answer
 //	store.go     where the marks are: PostgreSQL, Redis, memory; the transaction that is open
 //	             while the upstream works, and the end of its session; what /readyz checks
 //	upstream.go  --upstream; forwarded fields; a write is sent once; 502 and 504, and when the
@@ -52,7 +49,6 @@ type Cmd struct {
 	DangerouslyMemory     bool   `help:"Keep the marks in this process. They are lost when it ends, and tokens that were refused are admitted again."`
 	SignatureKeys         string `placeholder:"FILE" help:"Refuse tokens without a signature by one of these keys. Each line has an id and base64. SIGHUP reads the file again."`
 	DangerouslyReportOnly bool   `help:"Compare and log tokens, and refuse nothing."`
-	IdempotencyCaller     string `placeholder:"FIELD" help:"Apply an unsafe request with an Idempotency-Key once, and answer its repeats with the stored answer. FIELD has the identity of the authenticated caller, and keys of two callers are two keys. Needs PostgreSQL."`
 
 	DangerouslyPassUnmatched bool `help:"Pass unsafe requests that no --resource matches, unguarded."`
 
@@ -116,9 +112,6 @@ func (c *Cmd) check() error {
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return errors.New("--tls-cert and --tls-key belong together")
 	}
-	if err := c.checkKeyed(); err != nil {
-		return err
-	}
 	for _, d := range []struct {
 		flag  string
 		value time.Duration
@@ -155,7 +148,7 @@ func (c *Cmd) proxy(ctx context.Context, log *logger) (*proxy, error) {
 		return nil, err
 	}
 	p := &proxy{Cmd: c, log: log, routes: routes, files: files, store: store, slots: make(chan struct{}, c.MaxInFlight)}
-	p.upstream, p.upstreamAddress = p.newUpstream(upstream), addressOf(upstream)
+	p.upstream = p.newUpstream(upstream)
 	p.guarded = p.newGuarded()
 	return p, nil
 }

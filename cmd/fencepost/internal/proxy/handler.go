@@ -16,8 +16,8 @@ import (
 
 // proxy is a handler:
 //
-//	checkRequest ▶ checkPath ▶ route ▶ Middleware (tokens, signatures, in flight) ▶ key ▶ slot ▶ hold ▶ upstream
-//	      └──────────── safe requests without tokens ────────────────────────────────────────────────────────▲
+//	checkRequest ▶ checkPath ▶ route ▶ Middleware (tokens, signatures, in flight) ▶ slot ▶ hold ▶ upstream
+//	      └──────────── safe requests without tokens ──────────────────────────────────────────────────▲
 type proxy struct {
 	*Cmd
 	log      *logger
@@ -28,8 +28,6 @@ type proxy struct {
 	running  inFlight
 	guarded  http.Handler
 	upstream http.Handler
-
-	upstreamAddress string // its host and port
 }
 
 // upgraded is the method with which the Middleware sees a request for a WebSocket, which
@@ -47,7 +45,7 @@ func (p *proxy) newGuarded() http.Handler {
 	if p.store.hold == nil {
 		m.Store = countedStore{p.store.marks, p.log.metrics}
 	}
-	return m.Wrap(p.newKeyed(http.HandlerFunc(p.admitted)))
+	return m.Wrap(http.HandlerFunc(p.admitted))
 }
 
 func resourcesOf(r *http.Request) ([]string, error) {
@@ -62,9 +60,6 @@ func resourcesOf(r *http.Request) ([]string, error) {
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	st := &requestState{begun: time.Now(), method: r.Method, request: r}
 	a := &recorder{ResponseWriter: w}
-	if p.IdempotencyCaller != "" {
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // see boundWriting
-	}
 	defer p.log.requestEnd(st, a)
 	defer p.log.metrics.requestEnd(st, a)
 	p.handle(a, r.WithContext(context.WithValue(r.Context(), stateKey{}, st)), st)
@@ -154,9 +149,6 @@ func (p *proxy) admitted(w http.ResponseWriter, r *http.Request) {
 // its token is admitted. An error means that the request was not sent.
 func (p *proxy) admitAndSend(w http.ResponseWriter, r *http.Request, st *requestState, wait *boundedWait, release func()) error {
 	send := func(held context.Context) { p.send(held, w, r, st) }
-	if unit, keyed := httpguard.UnitFromContext(r.Context()); keyed {
-		send = func(held context.Context) { p.sendKeyed(held, w, r, st, unit) }
-	}
 	if p.store.hold != nil && st.unsafe {
 		return p.store.hold(wait, st.resources, send)
 	}

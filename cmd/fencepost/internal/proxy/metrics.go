@@ -38,8 +38,6 @@ const (
 	outcomeBadSignature   = "bad_signature"
 	outcomeMalformed      = "malformed"
 	outcomeNoRoute        = "no_route"
-	outcomeReplayed       = "replayed"
-	outcomeKeyRefused     = "key_refused"
 	outcomeBusy           = "busy"
 	outcomeStoreError     = "store_error"
 	outcomeUpstreamError  = "upstream_error"
@@ -58,7 +56,7 @@ const (
 
 func newMetrics() *metrics {
 	return &metrics{
-		requests: newCounters(outcomeForwarded, outcomeStale, outcomeMissingToken, outcomeBadSignature, outcomeMalformed, outcomeNoRoute, outcomeReplayed, outcomeKeyRefused,
+		requests: newCounters(outcomeForwarded, outcomeStale, outcomeMissingToken, outcomeBadSignature, outcomeMalformed, outcomeNoRoute,
 			outcomeBusy, outcomeStoreError, outcomeUpstreamError, outcomeTooLarge, outcomeIncompleteBody, outcomeClientGone, outcomeCutOff),
 		upstreamErrors: newCounters(reasonUnreachable, reasonTimeout, reasonBadResponse),
 		durations:      histogram{counts: make([]atomic.Uint64, len(durationBounds)+1)},
@@ -82,10 +80,6 @@ func (st *requestState) outcome(a *recorder) string {
 		return outcomeBadSignature
 	case st.storeFailed:
 		return outcomeStoreError
-	case st.replayed:
-		return outcomeReplayed
-	case st.keyRefused:
-		return outcomeKeyRefused
 	}
 	switch a.status {
 	case http.StatusServiceUnavailable:

@@ -32,8 +32,6 @@ var (
 	problemTooMany       = problem{httpguard.ProblemUnavailable, "Too many requests in flight", http.StatusServiceUnavailable, "The proxy has too many requests in flight." + nothingApplied + " The same request may be sent again."}
 	problemStore         = problem{httpguard.ProblemUnavailable, "Token was not checked", http.StatusServiceUnavailable, "The store of marks did not answer." + nothingApplied + " The same request may be sent again."}
 
-	problemUnanswered = problem{httpguard.ProblemUnknown, "Outcome unknown", http.StatusInternalServerError, "The first request with this key has no stored answer: it may have been applied, or may still be. It is not sent again. Acquire again, claim, and read before deciding."}
-
 	problemUnreachable    = problem{"about:blank", "Bad Gateway", http.StatusBadGateway, "The service cannot be reached." + nothingApplied}
 	problemBadGateway     = problem{"about:blank", "Bad Gateway", http.StatusBadGateway, "The service did not answer properly."}
 	problemGatewayTimeout = problem{"about:blank", "Gateway Timeout", http.StatusGatewayTimeout, "The service did not answer in time."}

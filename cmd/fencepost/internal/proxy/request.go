@@ -27,7 +27,6 @@ type requestState struct {
 
 	// For the metrics.
 	answered, clientGone, storeFailed bool
-	replayed, keyRefused              bool
 }
 
 type stateKey struct{}

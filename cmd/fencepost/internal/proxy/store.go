@@ -38,7 +38,7 @@ func (c *Cmd) postgres(ctx context.Context, log *logger) (markStore, error) {
 		p.guard.DangerouslyReportOnly, p.guard.IdleTimeout, p.guard.Hooks.Reported = true, c.Wait, log.reported
 		return store, nil
 	}
-	store.hold, store.claim, store.units = p.hold, p.claim, newUnits(pool, c.Schema, c.Wait)
+	store.hold, store.claim = p.hold, p.claim
 	return store, nil
 }
 
@@ -145,8 +145,6 @@ type markStore struct {
 	hold func(wait *boundedWait, resources []string, send func(held context.Context)) error
 	// claim admits the tokens that wait carries, if any. Nil if hold is nil.
 	claim func(wait context.Context, resources []string) error
-	// units records keys. Nil if hold is nil.
-	units *units
 	ready func(ctx context.Context) error
 	close func()
 }
@@ -159,7 +157,7 @@ func (c *Cmd) store(ctx context.Context, log *logger) (markStore, error) {
 	switch {
 	case c.DangerouslyMemory:
 		store = markStore{marks: new(guard.Memory), ready: func(context.Context) error { return nil }, close: func() {}}
-	case isRedis(c.Store):
+	case strings.HasPrefix(c.Store, "redis://"), strings.HasPrefix(c.Store, "rediss://"):
 		store, err = c.redis()
 	default:
 		store, err = c.postgres(ctx, log)
@@ -172,10 +170,6 @@ func (c *Cmd) store(ctx context.Context, log *logger) (markStore, error) {
 		return markStore{}, connect.WithCause(ctx, err)
 	}
 	return store, nil
-}
-
-func isRedis(store string) bool {
-	return strings.HasPrefix(store, "redis://") || strings.HasPrefix(store, "rediss://")
 }
 
 // redis makes a store that admits and does not hold: the in-flight table of this one

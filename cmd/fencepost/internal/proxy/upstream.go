@@ -27,22 +27,6 @@ func parseUpstream(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// dialTimeout bounds the making of a connection to the upstream.
-const dialTimeout = 10 * time.Second
-
-// addressOf returns the host and port of an upstream.
-func addressOf(u *url.URL) string {
-	port := u.Port()
-	switch {
-	case port != "":
-	case u.Scheme == "https":
-		port = "443"
-	default:
-		port = "80"
-	}
-	return net.JoinHostPort(u.Hostname(), port)
-}
-
 func (p *proxy) newUpstream(target *url.URL) http.Handler {
 	forward := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -55,7 +39,7 @@ func (p *proxy) newUpstream(target *url.URL) http.Handler {
 			stripHeaders(r.Out.Header)
 		},
 		Transport: onceIfUnsafe{&http.Transport{
-			DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+			DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 			ForceAttemptHTTP2:   true,
 			MaxIdleConnsPerHost: p.MaxInFlight,
 			// Shorter than the upstream's own: a write on a connection that the upstream
