@@ -3,6 +3,7 @@ package httpguard
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"net/textproto"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Answer is a response to a request that is applied once. The function of Once returns
@@ -38,15 +40,24 @@ var storedFields = []string{
 	"Etag", "Last-Modified", "Link", "Location", "Vary",
 }
 
-// answerVersion is the first byte of the encoding. The rest is the status in decimal, the
-// header and an empty line, each ended by CRLF, and the body.
+// replayedHeader is the field of an answer that an earlier request has stored. The draft
+// of Idempotency-Key names no such field. Stripe's Idempotent-Replayed is the best known:
+// https://docs.stripe.com/api/idempotent_requests
+const replayedHeader = "Idempotency-Replayed"
+
+// answerVersion is the first byte of the encoding. The rest is the status in decimal with
+// the attempt's id behind a space, the header and an empty line, each ended by CRLF, and
+// the body.
 const answerVersion = 1
 
-// Encode returns the answer in the form that is stored. It returns an error if the Status
-// is not final, if the Header has other fields than those listed above or a control
-// character, and if a status without content has a Body. The error ends the transaction of Once, and nothing is
-// applied.
-func (a Answer) Encode() ([]byte, error) {
+// Encode returns the answer in the form that is stored. ctx is the context of the request,
+// or is derived from it: [WriteAnswer] then finds out whether this request or an earlier
+// one has stored the answer.
+//
+// Encode returns an error if the Status is not final, if the Header has other fields than
+// those listed above or a control character, and if a status without content has a Body.
+// The error ends the transaction of Once, and nothing is applied.
+func (a Answer) Encode(ctx context.Context) ([]byte, error) {
 	if a.Status == 0 {
 		a.Status = http.StatusOK
 	}
@@ -60,7 +71,8 @@ func (a Answer) Encode() ([]byte, error) {
 	}
 	var text bytes.Buffer
 	text.WriteByte(answerVersion)
-	fmt.Fprintf(&text, "%d\r\n", a.Status)
+	by, _ := ctx.Value(unitKey{}).(attempt)
+	fmt.Fprintf(&text, "%d %s\r\n", a.Status, by.id)
 	if err := a.Header.Write(&text); err != nil {
 		return nil, err
 	}
@@ -68,7 +80,7 @@ func (a Answer) Encode() ([]byte, error) {
 	text.Write(a.Body)
 	// What cannot be read back, such as a field with a control character, must not be
 	// stored: each repeat would get a 500.
-	if _, err := decodeAnswer(text.Bytes()); err != nil {
+	if _, _, err := decodeAnswer(text.Bytes()); err != nil {
 		return nil, fmt.Errorf("httpguard: Answer: it cannot be read back: %w", err)
 	}
 	return text.Bytes(), nil
@@ -84,39 +96,42 @@ func (a Answer) validate() error {
 	return nil
 }
 
-// decodeAnswer returns the answer that Encode has encoded.
-func decodeAnswer(stored []byte) (Answer, error) {
+// decodeAnswer returns the answer that Encode has encoded, and the id of the attempt.
+func decodeAnswer(stored []byte) (a Answer, by string, err error) {
 	if len(stored) == 0 || stored[0] != answerVersion {
-		return Answer{}, errors.New("httpguard: the unit's result is no Answer of this version")
+		return a, "", errors.New("httpguard: the unit's result is no Answer of this version")
 	}
 	text := bufio.NewReader(bytes.NewReader(stored[1:]))
 	lines := textproto.NewReader(text)
-	status, err := lines.ReadLine()
+	first, err := lines.ReadLine()
 	if err != nil {
-		return Answer{}, fmt.Errorf("httpguard: the stored answer has no status: %w", err)
+		return a, "", fmt.Errorf("httpguard: the stored answer has no status: %w", err)
 	}
 	header, err := lines.ReadMIMEHeader()
 	if err != nil {
-		return Answer{}, fmt.Errorf("httpguard: the stored answer has no header: %w", err)
+		return a, "", fmt.Errorf("httpguard: the stored answer has no header: %w", err)
 	}
-	a := Answer{Header: http.Header(header)}
+	status, by, _ := strings.Cut(first, " ")
+	a.Header = http.Header(header)
 	if a.Status, err = strconv.Atoi(status); err != nil {
-		return Answer{}, fmt.Errorf("httpguard: the stored answer's status: %w", err)
+		return a, "", fmt.Errorf("httpguard: the stored answer's status: %w", err)
 	}
 	if a.Body, err = io.ReadAll(text); err != nil {
-		return Answer{}, err
+		return a, "", err
 	}
-	return a, a.validate()
+	return a, by, a.validate()
 }
 
 // WriteAnswer responds to r with a result of Once that [Answer.Encode] has made. Fields
-// that are already set on w, and that the answer lacks, are sent too.
+// that are already set on w, and that the answer lacks, are sent too. If the request has a
+// unit of [Idempotency], and another request has stored the answer, the response has the
+// field Idempotency-Replayed: true.
 //
 // If stored is no such result, for example because another version of the service has
 // stored it, WriteAnswer logs the error to [log/slog.Default] and responds 500 with the
 // type about:blank, which says nothing about what was applied.
 func WriteAnswer(w http.ResponseWriter, r *http.Request, stored []byte) {
-	a, err := decodeAnswer(stored)
+	a, by, err := decodeAnswer(stored)
 	if err != nil {
 		failed.answer(w, r, err)
 		return
@@ -124,6 +139,9 @@ func WriteAnswer(w http.ResponseWriter, r *http.Request, stored []byte) {
 	header := w.Header()
 	for name, values := range a.Header {
 		header[name] = values
+	}
+	if this, ok := r.Context().Value(unitKey{}).(attempt); ok && by != "" && by != this.id {
+		header.Set(replayedHeader, "true")
 	}
 	w.WriteHeader(a.Status)
 	_, _ = w.Write(a.Body)

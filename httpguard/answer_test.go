@@ -32,7 +32,7 @@ func TestAnswersAreWrittenAsTheyWereEncoded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			stored, err := a.Encode()
+			stored, err := a.Encode(t.Context())
 			require.NoError(t, err)
 			got := written(stored)
 			if a.Status == 0 {
@@ -57,11 +57,12 @@ func TestWhatIsNoAnswer(t *testing.T) {
 		"a status that is not final": {Status: 103},
 		"no status":                  {Status: 600},
 		"a cookie":                   {Header: http.Header{"Set-Cookie": {"a=b"}}},
+		"a trailer":                  {Header: http.Header{http.TrailerPrefix + "Etag": {"x"}}},
 		"a field of the connection":  {Header: http.Header{"Connection": {"close"}}},
 		"a control character":        {Header: http.Header{"Location": {"/a\x00"}}},
 		"a body after 204":           {Status: 204, Body: []byte("x")},
 	} {
-		_, err := a.Encode()
+		_, err := a.Encode(t.Context())
 		require.ErrorContains(t, err, "httpguard: Answer: ", name)
 	}
 }
@@ -94,7 +95,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, status int, name, value string, body, stored []byte) {
 		_ = written(stored)
 		a := httpguard.Answer{Status: status, Header: http.Header{name: {value}}, Body: body}
-		encoded, err := a.Encode()
+		encoded, err := a.Encode(t.Context())
 		if err != nil {
 			return
 		}

@@ -30,7 +30,7 @@ func (s *service) pay(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		return httpguard.Answer{Status: http.StatusCreated, Body: []byte("paid 10")}.Encode()
+		return httpguard.Answer{Status: http.StatusCreated, Body: []byte("paid 10")}.Encode(r.Context())
 	})
 	if err != nil {
 		httpguard.Error(w, r, err)
@@ -59,7 +59,10 @@ func ExampleIdempotency() {
 
 	s := &service{fence: &stdsql.Guard{DB: db, Dialect: stdsql.SQLite}}
 	tokens := httpguard.Middleware{Resources: httpguard.Pattern("account/{id}"), DangerouslySkipInFlight: true}
-	keys := httpguard.Idempotency{Caller: func(*http.Request) (string, error) { return "billing", nil }} // from the session
+	keys := httpguard.Idempotency{
+		Service: "accounts",
+		Caller:  func(*http.Request) (string, error) { return "billing", nil }, // from the session
+	}
 	mux := http.NewServeMux()
 	mux.Handle("POST /accounts/{id}/payments", tokens.Wrap(keys.Wrap(http.HandlerFunc(s.pay))))
 	server := httptest.NewServer(loseFirst(mux))

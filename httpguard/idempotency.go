@@ -3,12 +3,16 @@ package httpguard
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/fencepost/fencepost/guard"
@@ -24,7 +28,7 @@ import (
 //	unit, _ := httpguard.UnitFromContext(r.Context())
 //	stored, err := fence.Once(r.Context(), resource, unit, func(tx pgx.Tx) ([]byte, error) {
 //		… // write
-//		return httpguard.Answer{Status: http.StatusCreated, Body: receipt}.Encode()
+//		return httpguard.Answer{Status: http.StatusCreated, Body: receipt}.Encode(r.Context())
 //	})
 //	if err != nil {
 //		httpguard.Error(w, r, err)
@@ -44,10 +48,15 @@ import (
 //
 // Idempotency is a value; its handlers are safe for concurrent use if Caller is.
 type Idempotency struct {
+	// Service names the service, in text of any length. Keys of two services are two keys,
+	// also if both record their units in one schema. All processes of a service have the
+	// same name. Under a new name no stored answer is found, and a repeat is applied
+	// again. If Service is empty, Wrap panics: two services would get each other's answers.
+	Service string
 	// Caller returns the identity of the authenticated caller. Keys of two callers are
 	// two keys. An error and an empty identity give 500. A service with a single caller
-	// returns a constant. Nil refuses every unsafe request with 500: without it, a caller
-	// that guesses another caller's key gets that caller's answer.
+	// returns a constant. If Caller is nil, Wrap panics: a caller that guesses another
+	// caller's key would get that caller's answer.
 	Caller func(*http.Request) (string, error)
 	// Optional passes an unsafe request without the field to the handler, without a unit.
 	// The zero value refuses it with 400.
@@ -65,14 +74,17 @@ const defaultMaxBody = 1 << 20
 // The field has one line and is an Item of RFC 9651 whose value is a String, such as
 // "8e03978e". Its parameters are ignored. Many clients omit the quotes, so Wrap also
 // accepts visible ASCII without a quote, comma or semicolon. Both spellings are the same
-// key.
+// key. A key may be as long as the server accepts a header ([http.Server.MaxHeaderBytes]):
+// its SHA-256 is recorded.
 //
-// The unit's Key is derived from the caller, the method, the URL's path and the key. Its
-// Fingerprint is derived from the method, the path as it was sent, the query, Content-Type
-// and the body. Wrap must be given the whole path: mount it outside of [http.StripPrefix].
-// The handler should derive the resource of Once from the path too. Units of two resources
-// are separate, so if a reused key comes with a body that names another resource, Once
-// does not return [guard.ErrKeyReused].
+// The unit's Key is derived from the Service, the caller, the method, the URL's path and
+// the key. Its Fingerprint is derived from the method, the host in lower case, the path as
+// it was sent, the query, the body, and the fields whose names begin with Content-, without
+// Content-Length. Trailers belong to neither, and next does not get them: a proxy may drop
+// them (RFC 9110 §6.5.1). Wrap must be given the whole path: mount it outside of
+// [http.StripPrefix]. The handler should derive the resource of Once from the path too.
+// Units of two resources are separate, so if a reused key comes with a body that names
+// another resource, Once does not return [guard.ErrKeyReused].
 //
 // Wrap refuses a request before next is called:
 //
@@ -85,7 +97,15 @@ const defaultMaxBody = 1 << 20
 //
 // If the unit is being applied by another process, next is called, and Once waits for the
 // first transaction. A panic of next ends the 409, as a return does.
+//
+// Wrap panics if Service is empty or Caller is nil.
 func (i Idempotency) Wrap(next http.Handler) http.Handler {
+	switch {
+	case i.Service == "":
+		panic("httpguard: Idempotency.Service is empty")
+	case i.Caller == nil:
+		panic("httpguard: Idempotency.Caller is nil")
+	}
 	if i.MaxBody <= 0 {
 		i.MaxBody = defaultMaxBody
 	}
@@ -105,7 +125,10 @@ func (k *keyed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		k.next.ServeHTTP(w, r)
 		return
 	}
-	caller, err := k.caller(r)
+	caller, err := k.Caller(r)
+	if err == nil && caller == "" {
+		err = errNoIdentity
+	}
 	if err != nil {
 		failed.answer(w, r, err)
 		return
@@ -125,7 +148,7 @@ func (k *keyed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuseBody(w, r, err)
 		return
 	}
-	k.serve(w, r, unitOf(r, caller, key, body), body)
+	k.serve(w, r, k.unitOf(r, caller, key, body), body)
 }
 
 // serve calls next unless it is running for the unit.
@@ -135,26 +158,12 @@ func (k *keyed) serve(w http.ResponseWriter, r *http.Request, unit guard.Unit, b
 		return
 	}
 	defer k.running.Delete(unit.Key)
-	r = r.WithContext(context.WithValue(r.Context(), unitKey{}, unit))
-	r.Body = io.NopCloser(bytes.NewReader(body))
+	r = r.WithContext(context.WithValue(r.Context(), unitKey{}, attempt{unit, rand.Text()}))
+	r.Body, r.Trailer = io.NopCloser(bytes.NewReader(body)), nil
 	k.next.ServeHTTP(w, r)
 }
 
-var (
-	errNoCaller   = errors.New("httpguard: Idempotency.Caller is nil")
-	errNoIdentity = errors.New("httpguard: Idempotency.Caller returned an empty identity")
-)
-
-func (k *keyed) caller(r *http.Request) (string, error) {
-	if k.Caller == nil {
-		return "", errNoCaller
-	}
-	caller, err := k.Caller(r)
-	if err == nil && caller == "" {
-		err = errNoIdentity
-	}
-	return caller, err
-}
+var errNoIdentity = errors.New("httpguard: Idempotency.Caller returned an empty identity")
 
 func (k *keyed) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.Body == nil {
@@ -165,32 +174,51 @@ func (k *keyed) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 
 type unitKey struct{}
 
+// attempt is one request of a unit. The id is in the answer that it stores.
+type attempt struct {
+	unit guard.Unit
+	id   string
+}
+
 // UnitFromContext returns the unit that [Idempotency] has made of a request. ok is false
 // if there is none: for a safe request, for a request without a key if Idempotency is
 // Optional, and if the handler is not wrapped.
 func UnitFromContext(ctx context.Context) (unit guard.Unit, ok bool) {
-	unit, ok = ctx.Value(unitKey{}).(guard.Unit)
-	return unit, ok
+	a, ok := ctx.Value(unitKey{}).(attempt)
+	return a.unit, ok
 }
 
 // unitOf returns the unit of r. The Key has the decoded path and the Fingerprint the path
 // as it was sent. Two routes whose paths differ only in their spelling (/a%2Fb and /a/b)
 // thus share a Key, and the second request is refused. With the spelling in the Key, a
 // repeat that a proxy has normalized would run a second time.
-func unitOf(r *http.Request, caller, key string, body []byte) guard.Unit {
-	method := []byte(r.Method)
-	name := digest([]byte(caller), method, []byte(r.URL.Path), []byte(key))
-	arguments := digest(method, []byte(r.URL.EscapedPath()), []byte(r.URL.RawQuery), []byte(r.Header.Get("Content-Type")), body)
-	return guard.Unit{Key: "http/" + hex.EncodeToString(name), Fingerprint: string(arguments)}
+func (k *keyed) unitOf(r *http.Request, caller, key string, body []byte) guard.Unit {
+	arguments := []string{r.Method, strings.ToLower(r.Host), r.URL.EscapedPath(), r.URL.RawQuery, string(body)}
+	return guard.Unit{
+		Key:         "http/" + hex.EncodeToString(digest(k.Service, caller, r.Method, r.URL.Path, key)),
+		Fingerprint: string(digest(append(arguments, contentFields(r.Header)...)...)),
+	}
+}
+
+// contentFields returns the names and values of the fields that describe the content (RFC
+// 9110 §8 and §14.4, and later ones). A proxy may add or remove Content-Length (RFC 9112
+// §6.1), and may combine the lines of a field (RFC 9110 §5.3).
+func contentFields(header http.Header) (parts []string) {
+	for _, name := range slices.Sorted(maps.Keys(header)) {
+		if strings.HasPrefix(name, "Content-") && name != "Content-Length" {
+			parts = append(parts, name, strings.Join(header[name], ", "))
+		}
+	}
+	return parts
 }
 
 // digest returns the SHA-256 of parts, each preceded by its length: no two lists of parts
 // have the same input.
-func digest(parts ...[]byte) []byte {
+func digest(parts ...string) []byte {
 	hash := sha256.New()
 	for _, part := range parts {
 		_ = binary.Write(hash, binary.BigEndian, uint64(len(part))) // a hash returns no error
-		hash.Write(part)
+		_, _ = io.WriteString(hash, part)
 	}
 	return hash.Sum(nil)
 }

@@ -22,20 +22,22 @@ func TestARepeatGetsTheStoredAnswer(t *testing.T) {
 	t.Parallel()
 	p := newPayments(t)
 	s, another := p.start(), p.start()
-	for _, s := range []site{s, s, another} {
-		requirePayment(t, 1, s.place(order{}))
+	requirePayment(t, 1, s.place(order{}))
+	for _, s := range []site{s, another} {
+		requireReplayed(t, 1, s.place(order{}))
 	}
-	requirePayment(t, 1, another.place(order{number: 34}))
-	requirePayment(t, 1, s.place(order{key: []string{"k"}}))
-	requirePayment(t, 1, s.place(order{key: []string{`"k";v=1`}}))
+	requireReplayed(t, 1, another.place(order{number: 34}))
+	requireReplayed(t, 1, s.place(order{key: []string{"k"}}))
+	requireReplayed(t, 1, s.place(order{key: []string{`"k";v=1`}}))
 	require.EqualValues(t, 1, p.balance())
 }
 
 func TestWhichRequestsAreOneUnit(t *testing.T) {
 	t.Parallel()
+	content := func(name string) order { return order{fields: http.Header{name: {"x"}}} }
 	for name, c := range map[string]struct {
 		next   order
-		status int // 201: another unit
+		status int // 200: a repeat, 201: another unit
 	}{
 		"another caller":             {order{caller: "b"}, 201},
 		"another key":                {order{key: []string{`"K"`}}, 201},
@@ -46,25 +48,43 @@ func TestWhichRequestsAreOneUnit(t *testing.T) {
 		"a query":                    {order{query: "?a=1"}, 422},
 		"a type":                     {order{kind: "text/plain"}, 422},
 		"a spelling of the path":     {order{}, 422},
+		"a host":                     {order{host: "tenant.example"}, 422},
+		"an encoding":                {content("Content-Encoding"), 422},
+		"a location":                 {content("Content-Location"), 422},
+		"a range":                    {content("Content-Range"), 422},
+		"a disposition":              {content("Content-Disposition"), 422},
+		"a language":                 {order{fields: http.Header{"Content-Language": {"de"}}}, 422},
+		"lines, combined":            {order{fields: http.Header{"Content-Language": {"de, en"}}}, 200},
+		"a host in upper case":       {order{host: "LOCALHOST"}, 200},
+		"a length that is not known": {order{chunked: true}, 200},
+		"a field of the attempt":     {order{fields: http.Header{"User-Agent": {"x"}}}, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPayments(t)
 			s := p.start()
-			requirePayment(t, 1, s.place(order{}))
+			first := order{fields: http.Header{"Content-Language": {"de", "en"}}}
+			requirePayment(t, 1, s.place(first))
 			req := s.order(c.next)
+			if _, has := req.Header["Content-Language"]; !has {
+				req.Header["Content-Language"] = first.fields["Content-Language"]
+			}
 			if name == "a spelling of the path" {
 				req.URL.RawPath = "/accounts/%342"
 			}
 			got := s.send(s.Client(), req)
-			if c.status == http.StatusCreated {
+			switch c.status {
+			case http.StatusCreated:
 				requirePayment(t, 2, got)
 				require.EqualValues(t, 2, p.balance())
 				return
+			case http.StatusOK:
+				requireReplayed(t, 1, got)
+			default:
+				requireProblem(t, c.status, httpguard.ProblemKeyReused, got)
 			}
-			requireProblem(t, c.status, httpguard.ProblemKeyReused, got)
 			require.EqualValues(t, 1, p.balance())
-			requirePayment(t, 1, s.place(order{}))
+			requireReplayed(t, 1, s.place(first))
 		})
 	}
 }
@@ -77,7 +97,7 @@ func TestUnitsDoNotDependOnWhereAPartEnds(t *testing.T) {
 		{kind: "1", body: "23"}, {kind: "12", body: "3"}, {query: "?1", kind: "2", body: "3"},
 	} {
 		var unit guard.Unit
-		handler := httpguard.Idempotency{Caller: callerOf}.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		handler := httpguard.Idempotency{Service: "payments", Caller: callerOf}.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			unit, _ = httpguard.UnitFromContext(r.Context())
 		}))
 		o = o.or()
@@ -96,7 +116,7 @@ func TestUnitsDoNotDependOnWhereAPartEnds(t *testing.T) {
 func TestWhatIdempotencyRefuses(t *testing.T) {
 	t.Parallel()
 	p := newPayments(t)
-	s := p.serve(routed, httpguard.Idempotency{Caller: callerOf, MaxBody: 3})
+	s := p.serve(routed, httpguard.Idempotency{Service: "payments", Caller: callerOf, MaxBody: 3})
 	for name, c := range map[string]struct {
 		order  order
 		status int
@@ -138,23 +158,46 @@ func TestWhatIdempotencyRefuses(t *testing.T) {
 func TestIdempotencyFailsClosedWithoutACaller(t *testing.T) {
 	t.Parallel()
 	p := newPayments(t)
-	for _, i := range []httpguard.Idempotency{
-		{}, {Optional: true},
-		{Caller: func(*http.Request) (string, error) { return "", nil }},
-	} {
-		s := p.serve(routed, i)
-		for _, key := range [][]string{{}, {`"k"`}} {
-			requireProblem(t, 500, "about:blank", s.place(order{key: key}))
-		}
+	s := p.serve(routed, httpguard.Idempotency{Service: "payments", Optional: true, Caller: func(*http.Request) (string, error) { return "", nil }})
+	for _, key := range [][]string{{}, {`"k"`}} {
+		requireProblem(t, 500, "about:blank", s.place(order{key: key}))
 	}
 	require.Zero(t, p.made.Load())
+	require.PanicsWithValue(t, "httpguard: Idempotency.Service is empty", func() { httpguard.Idempotency{Caller: callerOf}.Wrap(p) })
+	require.PanicsWithValue(t, "httpguard: Idempotency.Caller is nil", func() { httpguard.Idempotency{Service: "payments"}.Wrap(p) })
+}
+
+// hazard W17
+// A trailer gives no key, and is no field of the content. A handler whose work depended on
+// a trailer would miss that a repeat has another one.
+func TestATrailerIsNoPartOfAUnit(t *testing.T) {
+	t.Parallel()
+	p := newPayments(t)
+	var seen []http.Header
+	keys := httpguard.Idempotency{Service: "payments", Caller: callerOf}.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = append(seen, r.Trailer)
+		r.SetPathValue("id", "42")
+		p.ServeHTTP(w, r)
+	}))
+	s := serve(t, httpguard.Middleware{Resources: httpguard.Pattern("account/42"), DangerouslySkipInFlight: true}.Wrap(keys), false)
+	send := func(o order, trailer http.Header) reply {
+		o.chunked = true
+		req := s.order(o)
+		req.Trailer = trailer
+		return s.send(s.Client(), req)
+	}
+	requireProblem(t, 400, httpguard.ProblemKeyMissing, send(order{key: []string{}}, http.Header{"Idempotency-Key": {`"k"`}}))
+	requirePayment(t, 1, send(order{}, http.Header{"Idempotency-Key": {`"other"`}, "Content-Type": {"text/plain"}, "X-Amount": {"1"}}))
+	requireReplayed(t, 1, send(order{}, http.Header{"X-Amount": {"2"}}))
+	require.Equal(t, []http.Header{nil, nil}, seen)
+	require.EqualValues(t, 1, p.balance())
 }
 
 // The handler answers 204 to a request without a unit.
 func TestRequestsWithoutAUnit(t *testing.T) {
 	t.Parallel()
 	p := newPayments(t)
-	s := p.serve(routed, httpguard.Idempotency{Caller: callerOf, Optional: true})
+	s := p.serve(routed, httpguard.Idempotency{Service: "payments", Caller: callerOf, Optional: true})
 	require.Equal(t, http.StatusNoContent, s.place(order{key: []string{}}).status)
 	require.Equal(t, http.StatusNoContent, s.place(order{method: "GET"}).status)
 	requireProblem(t, 400, httpguard.ProblemMalformed, s.place(order{key: []string{""}}))
@@ -163,7 +206,7 @@ func TestRequestsWithoutAUnit(t *testing.T) {
 
 func TestTheHandlerReadsTheBody(t *testing.T) {
 	t.Parallel()
-	s := serve(t, httpguard.Idempotency{Caller: callerOf}.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := serve(t, httpguard.Idempotency{Service: "payments", Caller: callerOf}.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(w, r.Body)
 	})), false)
 	require.Equal(t, "text", s.place(order{body: "text"}).body)
@@ -180,7 +223,7 @@ func TestABodyThatCannotBeRead(t *testing.T) {
 		r.Header.Set("X-Caller", "a")
 		r.Header.Set("Idempotency-Key", "k")
 		w := httptest.NewRecorder()
-		httpguard.Idempotency{Caller: callerOf}.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		httpguard.Idempotency{Service: "payments", Caller: callerOf}.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			t.Error("the handler ran")
 		})).ServeHTTP(w, r)
 		require.Equal(t, status, w.Code)
@@ -214,9 +257,9 @@ func TestARepeatWhileTheFirstRuns(t *testing.T) {
 	pgtest.AwaitLockWaiters(t, p.pool, p.schema, 1)
 	close(resume)
 	requirePayment(t, 1, <-first)
-	requirePayment(t, 1, <-elsewhere)
+	requireReplayed(t, 1, <-elsewhere)
 	requirePayment(t, 2, <-second)
-	requirePayment(t, 1, s.place(order{}))
+	requireReplayed(t, 1, s.place(order{}))
 	require.EqualValues(t, 2, p.balance())
 }
 
@@ -246,7 +289,7 @@ func TestATryThatIsRolledBackRunsAgain(t *testing.T) {
 			require.Zero(t, p.balance())
 			p.during = nil
 			requirePayment(t, 2, s.place(order{}))
-			requirePayment(t, 2, s.place(order{}))
+			requireReplayed(t, 2, s.place(order{}))
 			require.EqualValues(t, 1, p.balance())
 		})
 	}
@@ -258,7 +301,7 @@ func endSession(ctx context.Context, tx pgx.Tx) error {
 }
 
 func encodes(a httpguard.Answer) error {
-	_, err := a.Encode()
+	_, err := a.Encode(context.Background())
 	return err
 }
 
@@ -271,12 +314,12 @@ func TestTheRepeatOfAStaleHolder(t *testing.T) {
 	requirePayment(t, 1, s.place(order{}))
 	requirePayment(t, 2, s.place(order{number: 34, key: []string{"next"}}))
 
-	requirePayment(t, 1, s.place(order{}))
+	requireReplayed(t, 1, s.place(order{}))
 	requireProblem(t, 412, httpguard.ProblemStale, s.place(order{key: []string{"late"}}))
 	require.EqualValues(t, 2, p.balance(), "the write stays guarded")
 
-	stored := p.serve(httpguard.Middleware{Resources: accounts, Store: p.fence}, httpguard.Idempotency{Caller: callerOf})
+	stored := p.serve(httpguard.Middleware{Resources: accounts, Store: p.fence}, httpguard.Idempotency{Service: "payments", Caller: callerOf})
 	requireProblem(t, 412, httpguard.ProblemStale, stored.place(order{}))
-	requirePayment(t, 1, stored.place(order{number: 34}))
+	requireReplayed(t, 1, stored.place(order{number: 34}))
 	require.EqualValues(t, 2, p.balance())
 }

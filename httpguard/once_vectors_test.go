@@ -3,6 +3,8 @@ package httpguard_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -13,22 +15,27 @@ import (
 
 // onceVector is a request with a key, after an earlier one or while that is running.
 type onceVector struct {
-	Name    string
-	First   *keyedRequest
-	Running bool
-	Then    keyedRequest
-	Status  int
-	Type    string
-	Runs    int64
+	Name     string
+	First    *keyedRequest
+	Running  bool
+	Then     keyedRequest
+	Status   int
+	Type     string
+	Replayed bool
+	Runs     int64
 }
 
 type keyedRequest struct {
-	Caller, Method, Path, Type, Body string
-	Field                            []string
+	Caller, Method, Host, Path, Type, Encoding, Body string
+	Field                                            []string
 }
 
 func (r keyedRequest) order() order {
-	return order{caller: r.Caller, method: r.Method, path: r.Path, kind: r.Type, body: r.Body, key: r.Field}
+	o := order{caller: r.Caller, method: r.Method, host: r.Host, path: r.Path, kind: r.Type, body: r.Body, key: r.Field}
+	if r.Encoding != "" {
+		o.fields = http.Header{"Content-Encoding": {r.Encoding}}
+	}
+	return o
 }
 
 func TestOnceVectors(t *testing.T) {
@@ -43,11 +50,12 @@ func TestOnceVectors(t *testing.T) {
 	p := newPayments(t)
 	for _, v := range all {
 		require.NoError(t, v.check(p), v.Name)
-		status, runs, typ := v, v, v
+		status, runs, typ, replayed := v, v, v, v
 		status.Status++
 		runs.Runs++
 		typ.Type += "?"
-		for _, mutant := range []onceVector{status, runs, typ} {
+		replayed.Replayed = !v.Replayed
+		for _, mutant := range []onceVector{status, runs, typ, replayed} {
 			require.Error(t, mutant.check(p), "nothing was compared: %s", v.Name)
 		}
 	}
@@ -57,7 +65,7 @@ func TestOnceVectors(t *testing.T) {
 func (v onceVector) check(p *payments) error {
 	_, err := p.pool.Exec(p.t.Context(), "DELETE FROM "+pgx.Identifier{p.schema, "units"}.Sanitize())
 	require.NoError(p.t, err)
-	s := p.serve(routed, httpguard.Idempotency{Caller: callerOf})
+	s := p.serve(routed, httpguard.Idempotency{Service: "payments", Caller: callerOf})
 	p.made.Store(0)
 	inside, resume := make(chan struct{}), make(chan struct{})
 	p.during = nil
@@ -86,6 +94,9 @@ func (v onceVector) check(p *payments) error {
 }
 
 func (v onceVector) answered(t *testing.T, got reply) error {
+	if got.header.Get("Idempotency-Replayed") != map[bool]string{true: "true"}[v.Replayed] {
+		return fmt.Errorf("replayed: %v", got.header)
+	}
 	if got.status == 201 {
 		return errors.Join(differ("status", v.Status, got.status), differ("type", v.Type, ""))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -65,7 +66,7 @@ func (p *payments) serve(m httpguard.Middleware, i httpguard.Idempotency) site {
 
 func (p *payments) start() site {
 	p.t.Helper()
-	return p.serve(routed, httpguard.Idempotency{Caller: callerOf})
+	return p.serve(routed, httpguard.Idempotency{Service: "payments", Caller: callerOf})
 }
 
 func (p *payments) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -101,7 +102,7 @@ func (p *payments) pay(ctx context.Context, tx pgx.Tx, id string) ([]byte, error
 		Status: http.StatusCreated,
 		Header: http.Header{"Location": {fmt.Sprint("/payments/", made)}, "Content-Type": {"text/plain"}},
 		Body:   fmt.Append(nil, "payment ", made),
-	}.Encode()
+	}.Encode(ctx)
 }
 
 // balance returns the sum over both accounts, less the 200 that they begin with.
@@ -114,8 +115,11 @@ func (p *payments) balance() int64 {
 // the key "k", by caller "a" under token 33.
 type order struct {
 	caller, method, path, query, kind, body string
+	host                                    string // empty: localhost
+	fields                                  http.Header
 	key                                     []string
 	number                                  int64
+	chunked                                 bool
 }
 
 func (o order) or() order {
@@ -128,6 +132,7 @@ func (o order) or() order {
 	fill(&o.method, "POST")
 	fill(&o.path, "/accounts/42")
 	fill(&o.body, "1")
+	fill(&o.host, "localhost")
 	if o.key == nil {
 		o.key = []string{`"k"`}
 	}
@@ -143,8 +148,13 @@ func (s site) order(o order) *http.Request {
 	path, _, _ := strings.Cut(o.path, "?")
 	resource := "account/" + strings.Split(path, "/")[2]
 	req := s.request(s.t.Context(), o.method, o.path+o.query, strings.NewReader(o.body), line(resource, o.number, fmt.Sprint("h", o.number)))
+	maps.Copy(req.Header, o.fields)
 	req.Header["Idempotency-Key"] = o.key
 	req.Header.Set("X-Caller", o.caller)
+	req.Host = o.host
+	if o.chunked {
+		req.ContentLength = -1
+	}
 	if o.kind != "" {
 		req.Header.Set("Content-Type", o.kind)
 	}
@@ -164,8 +174,21 @@ func (s site) placed(o order) <-chan reply {
 	return done
 }
 
-// requirePayment requires that an answer is that of a payment.
+// requirePayment requires that an answer is that of a payment that its request has made.
 func requirePayment(t *testing.T, number int, got reply) {
+	t.Helper()
+	require.Empty(t, got.header["Idempotency-Replayed"])
+	requireAnswer(t, number, got)
+}
+
+// requireReplayed requires that an answer is that of a payment of an earlier request.
+func requireReplayed(t *testing.T, number int, got reply) {
+	t.Helper()
+	requireAnswer(t, number, got)
+	require.Equal(t, []string{"true"}, got.header["Idempotency-Replayed"])
+}
+
+func requireAnswer(t *testing.T, number int, got reply) {
 	t.Helper()
 	require.Equal(t, http.StatusCreated, got.status, got.body)
 	require.Equal(t, fmt.Sprint("/payments/", number), got.header.Get("Location"))

@@ -105,21 +105,29 @@ func firstTime(do func(context.Context, pgx.Tx) error) func(context.Context, pgx
 }
 
 // hazard W17
-// Two callers choose one key. The twin does not scope it: the second caller gets the first
-// one's answer, and its payment is not made.
-func TestKeysBelongToTheirCallers(t *testing.T) {
+// Two callers, or two services on one schema, choose one key. The twins do not scope it:
+// the second one gets the first one's answer, and its payment is not made.
+func TestKeysBelongToTheirCallersAndServices(t *testing.T) {
 	t.Parallel()
-	p := newPayments(t)
-	s := p.start()
-	requirePayment(t, 1, s.place(order{caller: "a"}))
-	requirePayment(t, 2, s.place(order{caller: "b"}))
-	require.EqualValues(t, 2, p.balance())
-
-	p = newPayments(t)
-	s = p.serve(routed, httpguard.Idempotency{Caller: func(*http.Request) (string, error) { return "any", nil }})
-	requirePayment(t, 1, s.place(order{caller: "a"}))
-	requirePayment(t, 1, s.place(order{caller: "b"}))
-	require.EqualValues(t, 1, p.balance(), "the twin: one payment of two")
+	anyone := func(*http.Request) (string, error) { return "any", nil }
+	for name, c := range map[string]struct {
+		second        string // the caller
+		first, others httpguard.Idempotency
+		payments      int
+	}{
+		"callers":            {"b", httpguard.Idempotency{Service: "pay", Caller: callerOf}, httpguard.Idempotency{Service: "pay", Caller: callerOf}, 2},
+		"callers, the twin":  {"b", httpguard.Idempotency{Service: "pay", Caller: anyone}, httpguard.Idempotency{Service: "pay", Caller: anyone}, 1},
+		"services":           {"a", httpguard.Idempotency{Service: "pay", Caller: callerOf}, httpguard.Idempotency{Service: "bill", Caller: callerOf}, 2},
+		"services, the twin": {"a", httpguard.Idempotency{Service: "any", Caller: callerOf}, httpguard.Idempotency{Service: "any", Caller: callerOf}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPayments(t)
+			requirePayment(t, 1, p.serve(routed, c.first).place(order{caller: "a"}))
+			requireAnswer(t, c.payments, p.serve(routed, c.others).place(order{caller: c.second}))
+			require.EqualValues(t, c.payments, p.balance())
+		})
+	}
 }
 
 // hazard W18

@@ -31,7 +31,7 @@ func (p *payer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if _, err = tx.Exec(r.Context(), "UPDATE "+p.table+" SET balance = balance + 1 WHERE id = 42"); err != nil {
 			return nil, err
 		}
-		stored, err = httpguard.Answer{Status: http.StatusCreated, Body: []byte("paid")}.Encode()
+		stored, err = httpguard.Answer{Status: http.StatusCreated, Body: []byte("paid")}.Encode(r.Context())
 		return stored, err
 	}
 	var err error
@@ -65,7 +65,7 @@ func TestAServiceBehindProxiesAppliesAKeyedRequestOnce(t *testing.T) {
 			p := &payer{table: pgtest.Accounts(t, pool, schema, 42), fence: &sqlguard.Guard{DB: pool, Schema: schema, IdleTimeout: time.Hour},
 				keyless: twin, paid: make(chan []string, 1), resume: make(chan struct{}, 1)}
 			returned := make(chan struct{}, 1)
-			keys := httpguard.Idempotency{Caller: func(r *http.Request) (string, error) { return r.Header.Get("X-Caller"), nil }}.Wrap(p)
+			keys := httpguard.Idempotency{Service: "payments", Caller: func(r *http.Request) (string, error) { return r.Header.Get("X-Caller"), nil }}.Wrap(p)
 			service := httptest.NewServer(httpguard.Middleware{
 				Resources: httpguard.Pattern("account/42"), DangerouslySkipInFlight: true,
 			}.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
