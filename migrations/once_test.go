@@ -31,5 +31,6 @@ func TestAUnitIsInsertedOnce(t *testing.T) {
 	require.Equal(t, "\x01first", get[string](t, f, f, insert))
 	require.Equal(t, "", get[string](t, f, f, "SELECT encode(fence.find_unit('account/42', 'k', sha256('b')), 'escape')"))
 	require.Equal(t, kept, get[string](t, f, f, "SELECT kept_until::text FROM fence.units"))
+	require.Equal(t, "25000", code(f.exec(t.Context(), f, "SELECT fence.set_result('account/43', 'k', 'x')")))
 	require.True(t, get[bool](t, f, f, "SELECT fence.find_unit('account/43', 'k', sha256('a')) IS NULL"))
 }

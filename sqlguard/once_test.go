@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
@@ -277,4 +278,39 @@ func TestARepeatThatBecomesStaleFindsItsUnit(t *testing.T) {
 	e.admitted(34)
 	resume()
 	require.Equal(t, "first<nil>", <-repeat)
+}
+
+// A driver gets the unit's reply as text in these modes, in the form of bytea_output.
+func TestOnceUnderEveryByteaOutput(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
+		e := newEnv(t)
+		g := e.with(func(g *sqlguard.Guard) {
+			g.DB = pgtest.Connect(t, func(c *pgxpool.Config) {
+				c.ConnConfig.DefaultQueryExecMode = mode
+				c.ConnConfig.RuntimeParams["bytea_output"] = "escape"
+			})
+		})
+		for _, result := range []string{"\x00\\first\xff", ""} {
+			for range 2 {
+				got, err := g.Once(e.ctx(33), resource, guard.Unit{Key: "result " + fmt.Sprint(len(result))}, e.pay(result))
+				require.NoError(t, err, mode)
+				require.Equal(t, result, string(got), mode)
+			}
+		}
+		e.admitted(34)
+		got, err := g.Once(e.ctx(33), resource, guard.Unit{Key: "result 8"}, mustNotRun)
+		require.NoError(t, err, mode)
+		require.Equal(t, "\x00\\first\xff", string(got), mode)
+	}
+}
+
+func TestARollbackAndChainInAUnitIsUnknown(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	_, err := e.guard.Once(e.ctx(33), resource, payment, func(tx pgx.Tx) ([]byte, error) {
+		_, err := tx.Exec(t.Context(), "ROLLBACK AND CHAIN")
+		return []byte("first"), err
+	})
+	require.Equal(t, []error{guard.ErrUnknown}, outcomes(err), "%v", err)
 }

@@ -92,3 +92,39 @@ func TestOutcomesOfTheServer(t *testing.T) {
 		require.Equal(t, 1, refused, "reported once")
 	})
 }
+
+// An fn that ends the transaction and then fails has left what it wrote in the database, if
+// it committed.
+func TestAnErrorOfAnFnThatEndsTheTransactionIsUnknown(t *testing.T) {
+	t.Parallel()
+	mine := errors.New("mine")
+	for name, end := range map[string]func(ctx context.Context, tx pgx.Tx) error{
+		"COMMIT":      func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, "COMMIT"); return err },
+		"tx.Commit":   func(ctx context.Context, tx pgx.Tx) error { return tx.Commit(ctx) },
+		"tx.Rollback": func(ctx context.Context, tx pgx.Tx) error { return tx.Rollback(ctx) },
+	} {
+		e := newEnv(t)
+		ctx := e.ctx(33)
+		fn := func(tx pgx.Tx) error { return errors.Join(e.addOne(ctx)(tx), end(ctx, tx), mine) }
+		once := func(tx pgx.Tx) ([]byte, error) { return nil, fn(tx) }
+		check := func(err error) {
+			t.Helper()
+			require.Equal(t, []error{guard.ErrUnknown}, outcomes(err), name)
+			require.ErrorIs(t, err, mine, name)
+		}
+		check(e.guard.Update(ctx, resource, fn))
+		_, err := e.guard.Once(ctx, resource, payment, once)
+		check(err)
+		if name != "tx.Rollback" {
+			require.Equal(t, int64(102), e.balance(), "%s: the twin, which says that nothing was applied, is wrong", name)
+		}
+
+		outer, err := e.pool.Begin(ctx)
+		require.NoError(t, err)
+		check(e.by(outer).Update(ctx, resource, fn))
+		_ = outer.Rollback(ctx)
+	}
+
+	e := newEnv(t)
+	require.Equal(t, mine, e.guard.Update(e.ctx(33), resource, func(pgx.Tx) error { return mine }), "unchanged if it is open")
+}

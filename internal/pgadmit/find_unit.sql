@@ -1,5 +1,5 @@
 -- Finds the unit $2 of resource $1, with the fingerprint $3. Its commit waits as that of confirm.sql.
-SELECT "fencepost".find_unit($1, $2, $3::bytea),
+SELECT pg_catalog.encode("fencepost".find_unit($1, $2, $3::bytea), 'hex'),
        CASE WHEN pg_catalog.current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
             THEN pg_catalog.set_config('synchronous_commit', 'on', true)
        END,

@@ -1,6 +1,9 @@
 package pgadmit
 
-import _ "embed" // the statements
+import (
+	_ "embed" // the statements
+	"encoding/hex"
+)
 
 // The statements of Once, with the header comments of their files: see 00009_once.sql in
 // package migrations.
@@ -15,10 +18,12 @@ var (
 
 // FirstResult returns the first result of a unit that exists, from the reply to
 // InsertUnitSQL or FindUnitSQL. An empty result is nil. same is false if the unit has
-// another fingerprint.
-func FirstResult(reply []byte) (result []byte, same bool) {
-	if len(reply) <= 1 {
-		return nil, len(reply) == 1
+// another fingerprint. The reply is hexadecimal: as a bytea it would depend on the session's
+// bytea_output, where a driver gets it as text.
+func FirstResult(reply string) (result []byte, same bool, err error) {
+	found, err := hex.DecodeString(reply)
+	if len(found) <= 1 || err != nil {
+		return nil, len(found) == 1, err
 	}
-	return reply[1:], true
+	return found[1:], true, nil
 }

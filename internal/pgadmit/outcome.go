@@ -32,6 +32,8 @@ const (
 	TooLong       = "25P04" // transaction_timeout, since PostgreSQL 17
 	Terminated    = "57P01" // pg_terminate_backend, or a shutdown
 	Cancelled     = "57014"
+	NoSavepoint   = "3B001"
+	WrongTx       = "25000" // from set_result: fn has ended the unit's transaction
 	NoSchema      = "3F000"
 	NoFunction    = "42883"
 )

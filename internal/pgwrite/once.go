@@ -19,7 +19,7 @@ type unit struct {
 	key      string
 	args     []any // resource, key, fingerprint, retention
 	stmts    *statements
-	found    []byte // the server's reply: nil if the unit did not exist
+	found    *string // the server's reply: nil if the unit did not exist
 }
 
 // insertion returns the statement that inserts the unit.
@@ -35,8 +35,11 @@ func (u *unit) scan(row pgx.Row) error { return row.Scan(&u.found) }
 
 // first returns the result of a unit that existed, or [guard.ErrKeyReused].
 func (u *unit) first() ([]byte, error) {
-	result, same := pgadmit.FirstResult(u.found)
-	if !same {
+	result, same, err := pgadmit.FirstResult(*u.found)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("sqlguard: unit %s of %s: %w", u.key, u.resource, err)
+	case !same:
 		return nil, fmt.Errorf("sqlguard: unit %s of %s: %w", u.key, u.resource, guard.ErrKeyReused)
 	}
 	return result, nil
@@ -71,7 +74,9 @@ func (c *Call) Once(ctx context.Context, resource string, named guard.Unit, fn f
 		if err = guard.CheckResult(result); err != nil || len(result) == 0 {
 			return err
 		}
-		_, err = tx.Exec(ctx, u.stmts.setResult, resource, named.Key, result)
+		if _, err = tx.Exec(ctx, u.stmts.setResult, resource, named.Key, result); SQLState(err) == pgadmit.WrongTx {
+			err = &OutcomeError{guard.ErrUnknown, err}
+		}
 		return err
 	})
 	if err != nil {
@@ -85,7 +90,7 @@ func (c *Call) Once(ctx context.Context, resource string, named guard.Unit, fn f
 // caller's COMMIT that waits.
 func (c *Call) repeat(ctx context.Context, u *unit, tx pgx.Tx, over session) ([]byte, error) {
 	defer func() {
-		rollback(ctx, tx) // unless it is committed
+		_ = rollback(ctx, tx) // unless it is committed
 		over.giveBack()
 		c.at(stepUndone)
 	}()

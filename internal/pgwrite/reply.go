@@ -310,7 +310,7 @@ func (s *Sent) unknown(err error) bool {
 
 func (s *Sent) release() {
 	if s.tx != nil {
-		rollback(s.caller, s.tx)
+		_ = rollback(s.caller, s.tx)
 	}
 	s.giveBack()
 	s.stop()

@@ -249,7 +249,7 @@ func (c *Call) evict(ctx context.Context, tok token.Token) error {
 	results := over.db.SendBatch(ctx, b)
 	err = results.Close()
 	if tx := results.Tx(); tx != nil {
-		rollback(ctx, tx)
+		_ = rollback(ctx, tx)
 	}
 	return err
 }

@@ -194,12 +194,12 @@ func isSimple(conn *pgx.Conn) bool {
 }
 
 // rollback also returns the connection to its pool. It does nothing after the transaction
-// has ended. Its error is ignored: then the connection is closed, and the server rolls
+// has ended. Its error may be ignored: then the connection is closed, and the server rolls
 // back.
-func rollback(ctx context.Context, tx pgx.Tx) {
+func rollback(ctx context.Context, tx pgx.Tx) error {
 	ctx, cancel := writectx.ForCleanup(ctx)
 	defer cancel()
-	_ = tx.Rollback(ctx)
+	return tx.Rollback(ctx)
 }
 
 // abortSQL fails in every transaction, on every server to which a pooler may send it, and

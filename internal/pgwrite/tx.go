@@ -2,12 +2,14 @@ package pgwrite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/pgadmit"
 )
 
 // Update runs fn in a transaction after the admission, and commits it. In the caller's
@@ -25,7 +27,7 @@ func (c *Call) run(ctx context.Context, tx pgx.Tx, over session, fn func(tx pgx.
 	end := stepUndone
 	defer func() {
 		if end != stepApplied { // after a COMMIT the connection is returned already
-			rollback(ctx, tx)
+			_ = rollback(ctx, tx)
 		}
 		over.giveBack()
 		c.at(end)
@@ -33,12 +35,25 @@ func (c *Call) run(ctx context.Context, tx pgx.Tx, over session, fn func(tx pgx.
 	begun := time.Now()
 	c.at(stepAdmitted)
 	if err := fn(tx); err != nil {
+		if endedByFn(ctx, tx) {
+			end = stepUnknown
+			return &OutcomeError{guard.ErrUnknown, fmt.Errorf("sqlguard: fn ended the transaction: %w", err)}
+		}
 		return NothingApplied(err)
 	}
 	c.at(stepCommit)
 	err := c.commit(ctx, tx, begun)
 	end = lastStep(err)
 	return err
+}
+
+// endedByFn rolls tx back, and reports whether fn had ended it before: what fn wrote may be
+// committed. In the caller's transaction tx is a savepoint.
+func endedByFn(ctx context.Context, tx pgx.Tx) bool {
+	conn := tx.Conn()
+	idle := !conn.IsClosed() && conn.PgConn().TxStatus() == 'I'
+	err := rollback(ctx, tx)
+	return idle || errors.Is(err, pgx.ErrTxClosed) || SQLState(err) == pgadmit.NoSavepoint
 }
 
 // begin begins the transaction and admits in it. If u is not nil, it also inserts the
@@ -73,13 +88,13 @@ func (c *Call) nest(ctx context.Context, outer pgx.Tx, u *unit) (pgx.Tx, error) 
 	}
 	c.db = inner
 	if err := c.admit(ctx); err != nil {
-		rollback(ctx, inner)
+		_ = rollback(ctx, inner)
 		c.db = outer
 		return nil, err
 	}
 	for _, q := range u.insertion() {
 		if err := u.scan(inner.QueryRow(ctx, q.SQL, q.Args...)); err != nil {
-			rollback(ctx, inner)
+			_ = rollback(ctx, inner)
 			return nil, NothingApplied(fmt.Errorf("sqlguard: insert the unit: %w", err))
 		}
 	}

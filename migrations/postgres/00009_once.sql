@@ -58,14 +58,18 @@ END
 $fencepost$;
 -- +goose StatementEnd
 
--- Sets the result of a unit that has none. The unit's transaction calls it before its COMMIT. Both are in each unit's way, so
--- all operators have their schema, and no SET of the search path is needed.
+-- Sets the result of a unit, unless it has one. The unit's transaction calls it before its COMMIT. Raises 25000 if there is
+-- no such unit: a ROLLBACK AND CHAIN has undone its insertion, and this is another transaction than the one that was
+-- admitted. Both are in each unit's way, so all operators have their schema, and no SET of the search path is needed.
 -- +goose StatementBegin
 CREATE FUNCTION "fencepost".set_result(r text, k text, value bytea) RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER AS $fencepost$
 BEGIN
   UPDATE "fencepost".units u SET result = value
    WHERE u.resource OPERATOR(pg_catalog.=) r AND u.key OPERATOR(pg_catalog.=) k AND u.result IS NULL;
+  IF NOT FOUND AND NOT EXISTS (SELECT FROM "fencepost".units u WHERE u.resource OPERATOR(pg_catalog.=) r AND u.key OPERATOR(pg_catalog.=) k) THEN
+    RAISE EXCEPTION USING ERRCODE = 'invalid_transaction_state', MESSAGE = 'fencepost: the unit is not there: its transaction was ended, and another one was begun';
+  END IF;
 END
 $fencepost$;
 -- +goose StatementEnd

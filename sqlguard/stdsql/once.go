@@ -225,6 +225,9 @@ func (d *postgres) insertUnit(ctx context.Context, tx Tx, u *unit) (*found, erro
 
 func (d *postgres) setResult(ctx context.Context, tx Tx, u *unit, result []byte) error {
 	_, err := tx.ExecContext(ctx, d.statements.setResult, u.resource, u.Key, result)
+	if pgadmit.SQLState(err) == pgadmit.WrongTx {
+		err = &unknownError{err}
+	}
 	return err
 }
 
@@ -235,10 +238,10 @@ func (d *postgres) findUnit(ctx context.Context, from engine.Rower, u *unit) (*f
 
 // scanReply returns nil if the reply, the row's first column, is NULL.
 func scanReply(row *sql.Row, others ...any) (*found, error) {
-	var reply sql.Null[[]byte]
+	var reply sql.NullString
 	if err := row.Scan(append([]any{&reply}, others...)...); err != nil || !reply.Valid {
 		return nil, err
 	}
-	result, same := pgadmit.FirstResult(reply.V)
-	return &found{same, result}, nil
+	result, same, err := pgadmit.FirstResult(reply.String)
+	return &found{same, result}, err
 }
