@@ -72,7 +72,7 @@ func (g *Guard) Once(ctx context.Context, resource string, named guard.Unit, fn 
 		return err
 	})
 	switch {
-	case err == errExists:
+	case errors.Is(err, errFound), u.first != nil && !u.first.unconfirmed:
 		return u.firstResult(ctx)
 	case u.first != nil:
 		err = fmt.Errorf("stdsql: unit %s of %s is there, and it is not known whether the disk and the standbys have it: %w", u.Key, u.resource, err)
@@ -98,13 +98,18 @@ type unit struct {
 type found struct {
 	same   bool // it has the same fingerprint
 	result []byte
+	// unconfirmed means that it may be neither on the disk nor on a standby before the
+	// transaction that has found it is committed: see [pgadmit.ConfirmSQL].
+	unconfirmed bool
 }
 
-var errExists = errors.New("stdsql: the unit exists")
+var (
+	errExists = errors.New("stdsql: the unit exists")
+	errFound  = errors.New("stdsql: the unit was found, and is confirmed by the COMMIT")
+)
 
 // apply inserts the unit and runs fn. If the unit exists, it sets first and returns
-// errExists. The transaction is then committed, because on PostgreSQL its COMMIT waits for
-// the unit: see [pgadmit.ConfirmSQL].
+// errExists, so that the transaction is rolled back, or errFound, so that it is committed.
 func (u *unit) apply(ctx context.Context, d dialect, tx *sql.Tx, fn func(tx *sql.Tx) ([]byte, error)) (result []byte, err error) {
 	u.begun = true
 	inner, cancel := writectx.New(ctx)
@@ -112,7 +117,11 @@ func (u *unit) apply(ctx context.Context, d dialect, tx *sql.Tx, fn func(tx *sql
 	if u.first, err = d.insertUnit(inner, tx, u); err != nil {
 		return nil, fmt.Errorf("stdsql: insert the unit: %w", err)
 	}
-	if u.first != nil {
+	switch {
+	case u.first == nil:
+	case u.first.unconfirmed:
+		return nil, errFound
+	default:
 		return nil, errExists
 	}
 	result, err = fn(tx)
@@ -217,7 +226,8 @@ func (*sqlite) insertUnit(ctx context.Context, tx Tx, u *unit) (*found, error) {
 func (d *postgres) insertUnit(ctx context.Context, tx Tx, u *unit) (*found, error) {
 	keep := fmt.Sprintf("%dms", u.keep.Milliseconds())
 	first, err := scanReply(tx.QueryRowContext(ctx, d.statements.insertUnit, u.resource, u.Key, u.Sum(), keep))
-	if first != nil && err == nil {
+	if first != nil && first.same {
+		first.unconfirmed = true
 		_, err = tx.ExecContext(ctx, d.statements.confirm)
 	}
 	return first, err
@@ -243,5 +253,8 @@ func scanReply(row *sql.Row, others ...any) (*found, error) {
 		return nil, err
 	}
 	result, same, err := pgadmit.FirstResult(reply.String)
-	return &found{same, result}, err
+	if err != nil {
+		return nil, fmt.Errorf("stdsql: the unit: %w", err)
+	}
+	return &found{same: same, result: result}, nil
 }

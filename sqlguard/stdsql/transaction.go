@@ -131,8 +131,9 @@ func (t *transaction) run(ctx context.Context, fn func(tx *sql.Tx) error) error 
 	updateTxs.Store(t.Tx, t)
 	t.at(ctx, stepAdmitted)
 	switch err := fn(t.Tx); {
-	case err == errExists:
+	case errors.Is(err, errFound):
 		if lost := t.end(t.Commit, writectx.Timeout); lost != nil {
+			t.ensureRolledBack(t, lost)
 			return fmt.Errorf("commit: %w", lost)
 		}
 		return err
