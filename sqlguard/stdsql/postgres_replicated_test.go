@@ -3,6 +3,7 @@ package stdsql_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,16 +20,19 @@ func (r *replicated) ends(t *testing.T, times int, f func(ctx context.Context) e
 	defer cancel()
 	call := make(chan error, 1)
 	go func() { call <- f(ctx) }()
-	const waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 	for i := range times {
-		r.eventually(t, waiting, func(n int) bool { return n == 1 || len(call) > 0 })
-		if len(call) > 0 {
+		pid := 0 // a session that waits is missing for a moment whenever a signal wakes it
+		r.eventually(t, "SELECT coalesce(max(pid), 0) FROM pg_stat_activity WHERE wait_event = 'SyncRep'", func(waiting int) bool {
+			pid = waiting
+			return pid != 0 || len(call) > 0
+		})
+		if pid == 0 {
 			return <-call // it did not wait
 		}
 		if i == times-1 {
 			cancel()
 		}
-		require.True(t, one[bool](t, r, "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
+		require.True(t, one[bool](t, r, fmt.Sprintf("SELECT pg_terminate_backend(%d, 60000)", pid)))
 	}
 	return <-call
 }
