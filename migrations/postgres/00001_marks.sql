@@ -289,31 +289,42 @@ SET search_path = pg_catalog, pg_temp AS $fencepost$
 DECLARE
   k bigint := "fencepost".lock_key(r);
   older integer[];
+  seen integer[];
+  busy boolean;
 BEGIN
-  -- pg_locks shows a 64-bit key as two halves with objsubid 1.
-  WITH held AS (
-    SELECT l.pid, l.mode, l.classid::bigint << 32 | l.objid::bigint AS key
-      FROM pg_locks l
-     WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 AND l.pid <> pg_backend_pid()
-       AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
-  ), raising AS (
-    SELECT h.pid, max(h.key & (1::bigint << 50) - 1) AS number
-      FROM held h WHERE h.mode = 'ShareLock' AND h.key <> k AND h.key >> 50 & 16383 = k & 16383
-     GROUP BY h.pid
-  )
-  SELECT array_agg(s.pid) INTO older
-    FROM (SELECT h.pid FROM held h WHERE h.key = k GROUP BY h.pid
-          HAVING every(h.mode = 'ShareLock') OR (SELECT n.number < t FROM raising n WHERE n.pid = h.pid)) s;
-  -- Another statement, which sees what was committed since.
-  IF older IS NULL OR ("fencepost".mark_number(r) < t) IS NOT TRUE THEN
-    RETURN 0;
-  END IF;
-  IF EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = ANY (older) AND a.backend_type IS NULL) THEN
-    RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'fencepost: this role may not see whether an older writer waits for a standby',
-      HINT = format('GRANT pg_read_all_stats, pg_signal_backend TO %I', current_user);
-  END IF;
-  RETURN (SELECT count(*) FILTER (WHERE pg_terminate_backend(a.pid)) FROM pg_stat_activity a
-           WHERE a.pid = ANY (older) AND a.wait_event IS DISTINCT FROM 'SyncRep');
+  LOOP
+    -- pg_locks shows a 64-bit key as two halves with objsubid 1.
+    WITH held AS (
+      SELECT l.pid, l.mode, l.classid::bigint << 32 | l.objid::bigint AS key
+        FROM pg_locks l
+       WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 AND l.pid <> pg_backend_pid()
+         AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+    ), raising AS (
+      SELECT h.pid, max(h.key & (1::bigint << 50) - 1) AS number
+        FROM held h WHERE h.mode = 'ShareLock' AND h.key <> k AND h.key >> 50 & 16383 = k & 16383
+       GROUP BY h.pid
+    )
+    SELECT array_agg(s.pid) INTO older
+      FROM (SELECT h.pid FROM held h WHERE h.key = k GROUP BY h.pid
+            HAVING every(h.mode = 'ShareLock') OR (SELECT n.number < t FROM raising n WHERE n.pid = h.pid)) s;
+    -- Another statement, which sees what was committed since.
+    IF older IS NULL OR ("fencepost".mark_number(r) < t) IS NOT TRUE THEN
+      RETURN 0;
+    END IF;
+    IF EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = ANY (older) AND a.backend_type IS NULL) THEN
+      RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE = 'fencepost: this role may not see whether an older writer waits for a standby',
+        HINT = format('GRANT pg_read_all_stats, pg_signal_backend TO %I', current_user);
+    END IF;
+    SELECT array_agg(a.pid), bool_or(a.state = 'active' AND a.wait_event_type IS DISTINCT FROM 'Client') INTO older, busy
+      FROM pg_stat_activity a
+     WHERE a.pid = ANY (older) AND a.wait_event IS DISTINCT FROM 'SyncRep';
+    EXIT WHEN seen IS NOT NULL OR busy IS NOT TRUE;
+    -- A signal or a timer wakes a session that waits for a standby, and until it runs and waits again no wait is shown. So a
+    -- session that is neither idle nor waiting for its client is looked at twice.
+    seen := older;
+    PERFORM pg_sleep(0.1), pg_stat_clear_snapshot();
+  END LOOP;
+  RETURN (SELECT count(*) FILTER (WHERE pg_terminate_backend(p)) FROM unnest(older) p WHERE seen IS NULL OR p = ANY (seen));
 END
 $fencepost$;
 -- +goose StatementEnd
