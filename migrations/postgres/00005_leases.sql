@@ -267,8 +267,9 @@ BEGIN
     RETURNING l.resource
   ) SELECT array_agg(d.resource) INTO renewed FROM done d;
   -- A row that was locked and not renewed has ended. Every d is an a: FULL JOIN, because it is never a nested loop.
+  -- PostgreSQL 13 has no array_prepend(bigint, integer[]).
   RETURN array_prepend("fencepost".micros(clock) - "fencepost".micros(statement_timestamp()),
-    (SELECT array_agg(CASE WHEN (l.holder = a.h AND l.expires_at > clock) IS NOT TRUE THEN 0 WHEN d.r IS NOT NULL THEN 1 ELSE -1 END ORDER BY a.i)
+    (SELECT array_agg(CASE WHEN (l.holder = a.h AND l.expires_at > clock) IS NOT TRUE THEN 0::bigint WHEN d.r IS NOT NULL THEN 1 ELSE -1 END ORDER BY a.i)
        FROM unnest(resources, holders) WITH ORDINALITY a (r, h, i) FULL JOIN unnest(renewed) d (r) ON d.r = a.r
        LEFT JOIN "fencepost".leases l ON l.resource = a.r));
 END
