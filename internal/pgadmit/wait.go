@@ -29,3 +29,7 @@ func Milliseconds(bound time.Duration) int32 {
 	bound = min(bound, math.MaxInt32*time.Millisecond)
 	return int32((bound + time.Millisecond - 1) / time.Millisecond)
 }
+
+// Interval returns d as the text of an interval, such as 720h0m0s. A number of milliseconds
+// above 2³¹ is out of range before PostgreSQL 15.
+func Interval(d time.Duration) string { return d.Truncate(time.Millisecond).String() }

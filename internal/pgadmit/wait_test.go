@@ -19,3 +19,13 @@ func TestWait(t *testing.T) {
 	}
 	require.Negative(t, pgadmit.NoRaise)
 }
+
+// No number of the text is above 2³¹, which PostgreSQL 13 would refuse.
+func TestInterval(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		30 * 24 * time.Hour: "720h0m0s", 1500*time.Millisecond + 1: "1.5s", math.MaxInt64: "2562047h47m16.854s",
+	} {
+		require.Equal(t, want, pgadmit.Interval(d))
+	}
+}

@@ -56,7 +56,7 @@ func (c *Call) Once(ctx context.Context, resource string, named guard.Unit, fn f
 	if err != nil {
 		return nil, err
 	}
-	u := &unit{resource: resource, key: named.Key, args: []any{resource, named.Key, named.Sum(), milliseconds(keep)}, stmts: statementsOf(c.Schema)}
+	u := &unit{resource: resource, key: named.Key, args: []any{resource, named.Key, named.Sum(), pgadmit.Interval(keep)}, stmts: statementsOf(c.Schema)}
 	c.quiet = true
 	noteTried(ctx, resource, named.Key)
 	tx, over, err := c.begin(ctx, u)

@@ -224,8 +224,7 @@ func (*sqlite) insertUnit(ctx context.Context, tx Tx, u *unit) (*found, error) {
 }
 
 func (d *postgres) insertUnit(ctx context.Context, tx Tx, u *unit) (*found, error) {
-	keep := fmt.Sprintf("%dms", u.keep.Milliseconds())
-	first, err := scanReply(tx.QueryRowContext(ctx, d.statements.insertUnit, u.resource, u.Key, u.Sum(), keep))
+	first, err := scanReply(tx.QueryRowContext(ctx, d.statements.insertUnit, u.resource, u.Key, u.Sum(), pgadmit.Interval(u.keep)))
 	if first != nil && first.same {
 		first.unconfirmed = true
 		_, err = tx.ExecContext(ctx, d.statements.confirm)
