@@ -205,7 +205,7 @@ func TestARequestThatIsCutOffIsNotRefused(t *testing.T) {
 	t.Parallel()
 	for name, transport := range map[string]func(host string) http.RoundTripper{
 		"a plain transport":     func(string) http.RoundTripper { return http.DefaultTransport },
-		"a host not named":      func(string) http.RoundTripper { return httpguard.Transport{} },
+		"a host not named":      func(string) http.RoundTripper { return httpguard.Transport{Hosts: []string{"other.example"}} },
 		"a host that was named": func(host string) http.RoundTripper { return httpguard.Transport{Hosts: []string{host}} },
 	} {
 		t.Run(name, func(t *testing.T) {

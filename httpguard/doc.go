@@ -8,10 +8,11 @@
 //
 //	Fencing-Token: 179516977481431;r="account/42";h="billing:7:1:c2f1"
 //
-// [Transport] is the client's half. It writes the tokens of the request's context into
-// the field, for the hosts that it is configured with. [Middleware] is the server's half.
-// It reads the field, puts the tokens into the request's context, and checks the tokens
-// of the resources that the request is about.
+// [Transport] is the client's half. It writes the tokens that a request needs (see
+// [WithResources]) from the request's context into the field, for the hosts that it is
+// configured with. [Middleware] is the server's half. It reads the field, puts the tokens
+// into the request's context, and checks the tokens of the resources that the request is
+// about.
 //
 //	ctx ──Transport──▶ Fencing-Token ──Middleware──▶ r.Context() ──▶ the guarded write
 //
@@ -98,8 +99,9 @@ package httpguard
 //	answer.go      server: the response that Once stores; which header fields it has
 //	problem.go     server: the status and the problem type of each error; what a cancelled
 //	               handler's error means; what a response leaves out, and what is logged instead
-//	transport.go   client: which hosts get tokens; which are signed; a 412 as a StaleError; no
-//	               response, or a second attempt: ErrUnknown; not sent after a lost lease
+//	transport.go   client: which tokens a request needs; which hosts get them; which are signed; a
+//	               412 as a StaleError; no response, or a second attempt: ErrUnknown; not sent
+//	               after a lost lease
 //	key.go         both: how the field Idempotency-Key is parsed and written; keys without quotes
 //	header.go      both: how the field Fencing-Token is parsed and written; which fields are
 //	               malformed; the limits of bytes and members; the parser of the usual form

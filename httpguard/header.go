@@ -254,15 +254,6 @@ func has(all []signature.Signed, resource string) bool {
 	return false
 }
 
-func find(toks []token.Token, resource string) (token.Token, bool) {
-	for _, tok := range toks {
-		if tok.Resource == resource {
-			return tok, true
-		}
-	}
-	return token.Token{}, false
-}
-
 // Format returns the field value for toks, which [Parse] reads back. For no tokens it
 // returns "", and the field must be omitted (RFC 9651 §3.1). It returns a [*HeaderError]
 // if a token is incomplete, if two tokens have one resource, or if there are more than

@@ -63,26 +63,21 @@ func WithIdempotencyKey(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, sentKey{}, key)
 }
 
-// withKey returns the request to send for req, with the key of its context: req itself if
-// there is nothing to add.
-func withKey(req *http.Request) (*http.Request, error) {
+// keyToAdd returns the value of the field to add for the key of req's context. It is "" if
+// there is no key, or the caller has set the field.
+func keyToAdd(req *http.Request) (string, error) {
 	key, has := req.Context().Value(sentKey{}).(string)
 	if !has || httpwrite.IsSafe(req.Method) {
-		return req, nil
+		return "", nil
 	}
 	text, err := formatKey(key)
-	if err != nil {
-		return nil, err
-	}
-	if lines := keyLines(req.Header); lines != nil {
+	if lines := fieldLines(req.Header, keyHeader); lines != nil && err == nil {
 		if set, err := parseKey(lines); err != nil || set != key {
-			return nil, fmt.Errorf("%w: %s of %s %s", ErrTwoSources, keyHeader, req.Method, req.URL.Redacted())
+			return "", fmt.Errorf("%w: %s of %s %s", ErrTwoSources, keyHeader, req.Method, req.URL.Redacted())
 		}
-		return req, nil
+		return "", nil
 	}
-	out := clone(req)
-	out.Header.Set(keyHeader, text)
-	return out, nil
+	return text, err
 }
 
 func formatKey(key string) (string, error) {
@@ -91,14 +86,4 @@ func formatKey(key string) (string, error) {
 		return "", &token.InvalidError{Part: "idempotency key", Value: key, Rule: "must be printable ASCII, and not empty"}
 	}
 	return text, nil
-}
-
-// keyLines returns the lines of the field, whose name may have any case.
-func keyLines(header http.Header) (lines []string) {
-	for name, set := range header {
-		if strings.EqualFold(name, keyHeader) {
-			lines = append(lines, set...)
-		}
-	}
-	return lines
 }

@@ -37,7 +37,7 @@ func TestARemoteRefusalIsALocalOne(t *testing.T) {
 		}
 		stale := tok("account/42", 32, "b")
 		ctx := token.NewContext(token.NewContext(t.Context(), stale), tok("account/7", 1, "h"))
-		err := put(ctx)
+		err := put(httpguard.WithResources(ctx, "account/42", "account/7"))
 		require.ErrorIs(t, err, guard.ErrStale)
 		require.True(t, guard.IsRefusal(err))
 		var refused *guard.StaleError
@@ -157,7 +157,7 @@ func TestARequestWithoutAnAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			hosts := []string{u.Host, absent}
 			if name == "a host that is sent no token to" {
-				hosts = nil
+				hosts = []string{"other.example"}
 			}
 			client := &http.Client{Transport: httpguard.Transport{Base: service.Client().Transport, Hosts: hosts}}
 			req, err := http.NewRequestWithContext(c.ctx, c.method, c.url, http.NoBody)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/fencepost/fencepost/httpguard/signature"
 	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/token"
 )
@@ -20,51 +21,48 @@ func isTwin(ctx context.Context) bool { return failpoint.IsUnguarded(ctx) }
 func stepAdmitted(ctx context.Context, r *http.Request) { failpoint.At(ctx, failpoint.Admitted, r) }
 func stepReturned(ctx context.Context, r *http.Request) { failpoint.At(ctx, failpoint.Response, r) }
 
-// stepTokensUsed reports that a write is made under the tokens of ctx. token.All only
-// looks at them.
-func stepTokensUsed(ctx context.Context) {
+// stepTokensUsed reports that a write is made under tokens of ctx. token.All only looks at
+// them.
+func stepTokensUsed(ctx context.Context, tokens []signature.Signed) {
 	if !failpoint.Listening(ctx) {
 		return
 	}
-	for _, tok := range token.All(ctx) {
-		_, _ = token.FromContext(ctx, tok.Resource)
+	for _, s := range tokens {
+		_, _ = token.FromContext(ctx, s.Token.Resource)
 	}
 }
 
-// requestSteps reports that out is about to be sent; out is req or its copy. It returns
-// the request to send, and a function to call when its response has arrived or cannot
-// arrive any more.
-func requestSteps(req, out *http.Request) (sent *http.Request, ended func()) {
+// simulated returns base, or one that reports the request made for req to a simulation.
+func simulated(base http.RoundTripper, req *http.Request, writes bool) http.RoundTripper {
 	ctx := req.Context()
-	if !failpoint.Listening(ctx) || isReported(ctx) {
-		return out, func() {}
+	if !failpoint.Listening(ctx) || failpoint.Key(ctx) != nil { // a caller above reports its steps itself
+		return base
 	}
-	failpoint.At(ctx, failpoint.Request, req)
-	return out.WithContext(failpoint.WithKey(out.Context(), req)), func() { failpoint.At(ctx, failpoint.Response, req) }
+	return steps{base, req, writes}
 }
 
-// isReported reports whether a caller above reports the steps of its request itself.
-func isReported(ctx context.Context) bool { return failpoint.Key(ctx) != nil }
-
-// dropRequest closes the body of req if a simulation prevents it from being sent, and
-// returns the error for that.
-func dropRequest(req *http.Request) error {
-	ctx := req.Context()
-	if isReported(ctx) || !failpoint.DropsCommit(ctx, req) {
-		return nil
-	}
-	if req.Body == nil {
-		return failpoint.ErrLost
-	}
-	return errors.Join(failpoint.ErrLost, req.Body.Close())
+// steps reports that the request is about to be sent, and that its response has arrived or
+// cannot arrive any more. The simulation may drop a write, or the response to one that was
+// applied.
+type steps struct {
+	base   http.RoundTripper
+	req    *http.Request // the caller's
+	writes bool
 }
 
-// dropResponse closes resp if a simulation drops the response to a write that was
-// applied, and returns the error for that.
-func dropResponse(req *http.Request, resp *http.Response) error {
-	ctx := req.Context()
-	if resp.StatusCode >= 300 || isReported(ctx) || !failpoint.DropsReply(ctx, req) {
-		return nil
+func (s steps) RoundTrip(out *http.Request) (*http.Response, error) {
+	ctx := s.req.Context()
+	failpoint.At(ctx, failpoint.Request, s.req)
+	defer failpoint.At(ctx, failpoint.Response, s.req)
+	if s.writes && failpoint.DropsCommit(ctx, s.req) {
+		if out.Body != nil {
+			_ = out.Body.Close() // required of a RoundTripper, also on errors
+		}
+		return nil, failpoint.ErrLost
 	}
-	return errors.Join(failpoint.ErrLost, resp.Body.Close())
+	resp, err := s.base.RoundTrip(out.WithContext(failpoint.WithKey(out.Context(), s.req)))
+	if err == nil && s.writes && resp.StatusCode < 300 && failpoint.DropsReply(ctx, s.req) {
+		return nil, errors.Join(failpoint.ErrLost, resp.Body.Close())
+	}
+	return resp, err
 }

@@ -23,18 +23,32 @@ import (
 )
 
 // ErrTwoSources is returned by [Transport.RoundTrip] if the request already has a field
-// Fencing-Token or Idempotency-Key, and its context carries different tokens or another
-// key.
+// Fencing-Token or Idempotency-Key, and its context needs other tokens or has another key.
 var ErrTwoSources = errors.New("httpguard: the request's fields and its context differ")
 
-// Transport is an [http.RoundTripper] that writes the tokens of the request's context
-// (see [token.All]) into the field Fencing-Token, and the context's key (see
+var errNoHosts = errors.New("httpguard: Transport.Hosts is empty: name the host to send tokens and keys to, or call WithResources(ctx) to send no token")
+
+type resourcesKey struct{}
+
+// WithResources returns a context whose requests [Transport] sends with the tokens of
+// these resources only. Name those that the service checks: see [Middleware]. If there are
+// none, no token is sent. An earlier call for ctx has no effect any more.
+func WithResources(ctx context.Context, resources ...string) context.Context {
+	return context.WithValue(ctx, resourcesKey{}, slices.Compact(slices.Sorted(slices.Values(resources))))
+}
+
+// Transport is an [http.RoundTripper] that writes the tokens that a request needs into
+// the field Fencing-Token, and the key of the request's context (see
 // [WithIdempotencyKey]) into the field Idempotency-Key. It is safe for concurrent use if
 // Base is.
 //
-// Each redirect is a new request, whose URL is checked against Hosts. Tokens of a
-// released lease are not sent. Tokens of all resources are sent, whatever the URL: the
-// receiver ignores those that it does not need.
+// A request needs the tokens of the resources that [WithResources] has named. Without
+// WithResources it needs the only token of its context, and one with several tokens is an
+// error. Tokens of a released lease do not count. A handler's context has all tokens of
+// the request that it handles, so a handler that calls another service names those to pass
+// on.
+//
+// Each redirect is a new request in the same context, whose URL is checked against Hosts.
 type Transport struct {
 	// Base makes the requests; nil means [http.DefaultTransport]. An unsafe request with
 	// tokens or a key must be sent at most once, so Transport prevents net/http's
@@ -47,8 +61,9 @@ type Transport struct {
 	Base http.RoundTripper
 	// Hosts are the hosts that tokens and keys may be sent to, written as in a URL:
 	// "api.example" or "api.example:8443". A host matches if it is equal, ignoring case,
-	// with its port as the URL writes it; the scheme is not compared. If Hosts is empty no
-	// token is sent, and a guarded service responds 428.
+	// with its port as the URL writes it; the scheme is not compared. A request to another
+	// host is sent without a token. If Hosts has no name, RoundTrip returns an error for a
+	// request that has or needs a token, or has a key in its context.
 	Hosts []string
 	// Keyring signs the tokens of the leases that the context carries. Only issuers of
 	// tokens should have its keys: see package signature. Other tokens are sent with the
@@ -89,17 +104,23 @@ var _ http.RoundTripper = Transport{}
 // unsafe request with tokens is not cut off, because its outcome would become unknown: it
 // may take 30 s more.
 //
-// If the caller has set the field itself, it is sent unchanged, provided that the context
-// carries no tokens or the same ones; otherwise RoundTrip returns [ErrTwoSources]. It is
-// removed from requests to hosts that are not in Hosts, because http.Client copies fields
-// to the target of a redirect. The field's name is matched in any case. RoundTrip returns
-// a [*HeaderError], and sends nothing, if a token in the context is incomplete.
+// RoundTrip returns these errors for a request to one of Hosts, and sends nothing: a
+// [*token.MissingError] if the context has no token of a resource of [WithResources];
+// [token.ErrReleased] if the token's lease was released; an error that is
+// [token.ErrInvalid] if a token is incomplete, or if there are more than MaxMembers; and
+// an error that names WithResources if the context has several tokens without it.
+//
+// If the caller has set the field itself, it is sent unchanged. It must have the tokens
+// that WithResources has named. Without WithResources the context must have each of its
+// tokens, or no token. Otherwise RoundTrip returns [ErrTwoSources]. The field is removed
+// from requests to hosts that are not in Hosts, because http.Client copies fields to the
+// target of a redirect. The field's name is matched in any case.
 //
 // An Idempotency-Key that the caller has set itself is sent unchanged to every host. If
 // the context carries another key, and the host is one of Hosts, RoundTrip returns
 // ErrTwoSources.
 func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	out, err := t.prepare(req)
+	out, err := t.outgoing(req)
 	if err == nil {
 		err = context.Cause(req.Context()) // nothing was sent
 	}
@@ -109,44 +130,26 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	lines, guarded := carried(out.Header)
-	keyed := t.named(out.URL.Host) && keyLines(out.Header) != nil
-	writes := (guarded || keyed) && !httpwrite.IsSafe(out.Method)
-	resp, attempts, err := t.send(req, out, writes)
-	if err != nil {
-		if writes {
-			err = guard.WithCause(req.Context(), uncertain(out, err, attempts))
-		}
+	var resp *http.Response
+	attempts := 0
+	if base := simulated(t.base(), req, out.writes); out.writes {
+		resp, attempts, err = httpwrite.SendOnce(base, out.Request)
+	} else {
+		resp, err = base.RoundTrip(out.Request)
+	}
+	switch {
+	case err != nil && out.writes:
+		return nil, guard.WithCause(req.Context(), uncertain(out.Request, err, attempts))
+	case err != nil:
 		return nil, err
 	}
-	if err := t.refusal(out, resp, lines); err != nil {
-		if attempts > 1 { // the outcome of the first attempt is not known
-			err = fmt.Errorf("httpguard: %s: %w: an attempt had no response, and the next one's was %q", out.URL.Host, guard.ErrUnknown, err.Error())
-		}
-		return nil, err
+	if err = out.refusal(resp); err == nil {
+		return resp, nil
 	}
-	return resp, nil
-}
-
-// send sends out with Base; out is req or its copy. It counts the attempts if writes.
-func (t Transport) send(req, out *http.Request, writes bool) (resp *http.Response, attempts int, err error) {
-	out, ended := requestSteps(req, out)
-	defer ended()
-	if !writes {
-		resp, err = t.base().RoundTrip(out)
-		return resp, 0, err
+	if attempts > 1 { // the outcome of the first attempt is not known
+		err = fmt.Errorf("httpguard: %s: %w: an attempt had no response, and the next one's was %q", out.URL.Host, guard.ErrUnknown, err.Error())
 	}
-	if err := dropRequest(req); err != nil {
-		return nil, 1, err
-	}
-	resp, attempts, err = httpwrite.SendOnce(t.base(), out)
-	if err != nil {
-		return nil, attempts, err
-	}
-	if err := dropResponse(req, resp); err != nil {
-		return nil, attempts, err
-	}
-	return resp, attempts, nil
+	return nil, err
 }
 
 // CloseIdleConnections calls Base's method of the same name, if Base has one.
@@ -163,47 +166,98 @@ func (t Transport) base() http.RoundTripper {
 	return t.Base
 }
 
-// prepare returns the request to send: req itself if there is nothing to change.
-func (t Transport) prepare(req *http.Request) (*http.Request, error) {
-	set, has := carried(req.Header)
-	if !t.named(req.URL.Host) {
-		if !has {
-			return req, nil
-		}
-		out := clone(req)
-		maps.DeleteFunc(out.Header, func(key string, _ []string) bool { return isField(key) })
-		return out, nil
-	}
-	text, err := t.text(req.Context())
-	if err == nil && !httpwrite.IsSafe(req.Method) {
-		stepTokensUsed(req.Context())
-	}
-	switch {
-	case err != nil:
-		return nil, err
-	case text == "":
-		return withKey(req)
-	case !has:
-		out := clone(req)
-		out.Header.Set(Header, text)
-		return withKey(out)
-	case !same(set, text):
-		return nil, fmt.Errorf("%w: %s of %s %s", ErrTwoSources, Header, req.Method, req.URL.Redacted())
-	}
-	return withKey(req)
+// outgoing is a request as it is sent.
+type outgoing struct {
+	*http.Request                    // the caller's, or a copy with other fields
+	tokens        []signature.Signed // those of its field; none if the field is malformed
+	named         bool               // its host is one of Hosts
+	writes        bool               // its method is unsafe, and it has tokens or a key for a host in Hosts
 }
 
-// text returns the field's value for the tokens of ctx, each with its signature.
-func (t Transport) text(ctx context.Context) (string, error) {
-	toks := token.All(ctx)
-	signed := make([]signature.Signed, len(toks))
+// outgoing returns the request to send for req, or the error for which nothing is sent.
+func (t Transport) outgoing(req *http.Request) (out outgoing, err error) {
+	out.Request = req
+	hosts := false
+	for _, host := range t.Hosts { // the URL's host is where the request is sent, and not req.Host
+		out.named = out.named || strings.EqualFold(host, req.URL.Host)
+		hosts = hosts || host != "" // the Split of an unset variable has one empty name
+	}
+	lines := fieldLines(req.Header, Header)
+	if hosts && !out.named {
+		if lines != nil {
+			out.Request = clone(req)
+			maps.DeleteFunc(out.Header, func(name string, _ []string) bool { return strings.EqualFold(name, Header) })
+		}
+		return out, nil
+	}
+	var text string
+	if out.tokens, text, err = t.tokens(req, lines); err != nil {
+		return out, err
+	}
+	key, err := keyToAdd(req)
+	if err != nil {
+		return out, err
+	}
+	if !hosts {
+		if lines != nil || text != "" || key != "" {
+			err = errNoHosts
+		}
+		return out, err
+	}
+	if text != "" || key != "" {
+		out.Request = clone(req)
+	}
+	if text != "" {
+		out.Header.Set(Header, text)
+	}
+	if key != "" {
+		out.Header.Set(keyHeader, key)
+	}
+	if !httpwrite.IsSafe(req.Method) {
+		out.writes = lines != nil || text != "" || fieldLines(out.Header, keyHeader) != nil
+		stepTokensUsed(req.Context(), out.tokens)
+	}
+	return out, nil
+}
+
+// tokens returns the tokens to send with req: those of lines, the field that its caller
+// has set, or those of its context, with the text of the field for them.
+func (t Transport) tokens(req *http.Request, lines []string) (sent []signature.Signed, text string, err error) {
+	ctx := req.Context()
+	resources, named := ctx.Value(resourcesKey{}).([]string)
+	var toks []token.Token
+	if !named {
+		toks = token.All(ctx)
+	}
+	for _, resource := range resources {
+		tok, err := token.FromContext(ctx, resource)
+		if err != nil {
+			return nil, "", err
+		}
+		toks = append(toks, tok)
+	}
+	if lines == nil && !named && len(toks) > 1 {
+		return nil, "", fmt.Errorf("httpguard: the context has %d tokens: name the resources that the request needs with WithResources", len(toks))
+	}
+	ours := make([]signature.Signed, len(toks))
 	for i, tok := range toks {
-		var err error
-		if signed[i], err = t.signed(ctx, tok); err != nil {
-			return "", err
+		if ours[i], err = t.signed(ctx, tok); err != nil {
+			return nil, "", err
 		}
 	}
-	return FormatSigned(signed...)
+	if lines == nil {
+		text, err = FormatSigned(ours...)
+		return ours, text, err
+	}
+	sent, err = ParseSigned(lines)
+	if !named && len(ours) == 0 {
+		return sent, "", nil
+	}
+	if err != nil || len(sent) == 0 || named && len(sent) != len(ours) ||
+		slices.ContainsFunc(sent, func(s signature.Signed) bool { return !slices.Contains(ours, s) }) {
+		return nil, "", fmt.Errorf("%w: %s of %s %s", ErrTwoSources, Header, req.Method, req.URL.Redacted())
+	}
+	return sent, "", nil
 }
 
 func (t Transport) signed(ctx context.Context, tok token.Token) (signature.Signed, error) {
@@ -221,41 +275,14 @@ func (t Transport) signed(ctx context.Context, tok token.Token) (signature.Signe
 	return t.Keyring.Sign(tok, time.Now().Add(t.SignatureTTL+time.Second-time.Nanosecond))
 }
 
-// same reports whether lines and text have the same tokens with the same signatures, in
-// any order and spelling.
-func same(lines []string, text string) bool {
-	if len(lines) == 1 && lines[0] == text {
-		return true
-	}
-	set, err := ParseSigned(lines)
-	if err != nil {
-		return false
-	}
-	ours, err := ParseSigned([]string{text})
-	return err == nil && len(set) == len(ours) && !slices.ContainsFunc(set, func(s signature.Signed) bool { return !slices.Contains(ours, s) })
-}
-
-// carried returns the values of all keys that are sent as the field.
-func carried(header http.Header) (values []string, has bool) {
-	for key, set := range header {
-		if isField(key) {
-			values, has = append(values, set...), true
+// fieldLines returns the lines of the field, whose name may have any case.
+func fieldLines(header http.Header, field string) (lines []string) {
+	for name, set := range header {
+		if strings.EqualFold(name, field) {
+			lines = append(lines, set...)
 		}
 	}
-	return values, has
-}
-
-func isField(key string) bool { return strings.EqualFold(key, Header) }
-
-// named reports whether host is in Hosts. Its argument is the URL's host, where the
-// request is sent, and not req.Host.
-func (t Transport) named(host string) bool {
-	for _, name := range t.Hosts {
-		if strings.EqualFold(name, host) {
-			return true
-		}
-	}
-	return false
+	return lines
 }
 
 func clone(req *http.Request) *http.Request {
@@ -271,49 +298,35 @@ func clone(req *http.Request) *http.Request {
 // Responses of this package need less than a tenth of that.
 const maxProblem = 8 << 10
 
-// refusal returns an error if resp refuses a token of lines, the field that req carries,
-// or a key. Otherwise it returns nil, and resp's body is unchanged. A host that is not in
-// Hosts was sent no token and no key, so its response is never a refusal.
-func (t Transport) refusal(req *http.Request, resp *http.Response, lines []string) error {
+// refusal returns an error if resp refuses a token that o carries, or a key. Otherwise it
+// returns nil, and resp's body is unchanged. A host that is not in Hosts was sent no token
+// and no key, so its response is never a refusal.
+func (o outgoing) refusal(resp *http.Response) error {
+	var typ string
 	switch {
-	case !t.named(req.URL.Host):
+	case !o.named:
 		return nil
-	case resp.StatusCode == http.StatusPreconditionFailed:
-		return staleness(req, resp, lines)
+	case resp.StatusCode == http.StatusPreconditionFailed && len(o.tokens) > 0:
+		typ = ProblemStale
 	case resp.StatusCode == http.StatusUnprocessableEntity:
-		return keyReuse(req, resp)
-	}
-	return nil
-}
-
-func keyReuse(req *http.Request, resp *http.Response) error {
-	p, is := readProblem(resp)
-	if !is || p.Type != ProblemKeyReused {
-		return nil
-	}
-	_ = resp.Body.Close()
-	return fmt.Errorf("httpguard: %s: %w", req.URL.Host, guard.ErrKeyReused)
-}
-
-func staleness(req *http.Request, resp *http.Response, lines []string) error {
-	toks, err := Parse(lines)
-	if err != nil || len(toks) == 0 {
+		typ = ProblemKeyReused
+	default:
 		return nil
 	}
 	p, is := readProblem(resp)
-	if !is || p.Type != ProblemStale {
+	if !is || p.Type != typ {
 		return nil
 	}
 	_ = resp.Body.Close()
-	refused := &guard.StaleError{}
-	if tok, sent := find(toks, p.Resource); sent {
-		refused.Token = tok
-	} else if len(toks) == 1 && p.Resource == "" {
-		refused.Token = toks[0]
-	} else {
-		return fmt.Errorf("httpguard: %s refused a token without naming its resource: %w", req.URL.Host, guard.ErrStale)
+	if typ == ProblemKeyReused {
+		return fmt.Errorf("httpguard: %s: %w", o.URL.Host, guard.ErrKeyReused)
 	}
-	return fmt.Errorf("httpguard: %s: %w", req.URL.Host, refused)
+	for _, s := range o.tokens {
+		if s.Token.Resource == p.Resource || p.Resource == "" && len(o.tokens) == 1 {
+			return fmt.Errorf("httpguard: %s: %w", o.URL.Host, &guard.StaleError{Token: s.Token})
+		}
+	}
+	return fmt.Errorf("httpguard: %s refused a token without naming its resource: %w", o.URL.Host, guard.ErrStale)
 }
 
 // uncertain adds guard.ErrUnknown to the error of a guarded or keyed write. It returns err itself

@@ -3,6 +3,7 @@ package httpguard_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
 	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
@@ -41,8 +43,9 @@ func request(t *testing.T, ctx context.Context, url string) *http.Request {
 	return req
 }
 
+// holding returns a context with the tokens of two resources, and names both.
 func holding(ctx context.Context) context.Context {
-	return token.NewContext(token.NewContext(ctx, tok("b", 2, "h")), tok("a", 1, "h"))
+	return httpguard.WithResources(token.NewContext(token.NewContext(ctx, tok("b", 2, "h")), tok("a", 1, "h")), "b", "a", "b")
 }
 
 const both = `1;r="a";h="h", 2;r="b";h="h"`
@@ -59,8 +62,6 @@ func TestTransportChoosesHosts(t *testing.T) {
 		"letters of any case":             {"http://API.example/x", []string{"api.EXAMPLE"}, both},
 		"a port that is named":            {"http://api.example:81/x", []string{"api.example:81"}, both},
 		"an address":                      {"http://[::1]:81/x", []string{"[::1]:81"}, both},
-		"no hosts":                        {"http://api.example/x", nil, ""},
-		"an empty name":                   {"http://api.example/x", []string{""}, ""},
 		"another host":                    {"http://evil.example/x", []string{"api.example"}, ""},
 		"a host that ends the same":       {"http://evil-api.example/x", []string{"api.example"}, ""},
 		"a subdomain":                     {"http://v1.api.example/x", []string{"api.example"}, ""},
@@ -92,35 +93,72 @@ func TestTransportComparesTheURLNotTheHostField(t *testing.T) {
 	require.NotContains(t, out.Header, httpguard.Header)
 }
 
-func TestTransportAndAFieldThatIsSet(t *testing.T) {
+// hazard W10
+func TestTransportSendsTheTokensThatARequestNeeds(t *testing.T) {
 	t.Parallel()
-	const own = `7;r="c";h="h"`
-	for name, test := range map[string]struct {
-		ctx  context.Context
-		url  string
-		set  []string
-		want []string
-		err  error
+	const a, b, c = `1;r="a";h="h"`, `2;r="b";h="h"`, `3;r="c";h="h"`
+	var fields []string
+	s := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		fields = append(fields, strings.Join(r.Header[httpguard.Header], ", "))
+	}), false)
+	host, names := []string{s.Listener.Addr().String()}, httpguard.WithResources
+	one := token.NewContext(t.Context(), tok("a", 1, "h"))
+	two := token.NewContext(one, tok("b", 2, "h"))
+	keyed, many := httpguard.WithIdempotencyKey(t.Context(), "k"), t.Context()
+	for i := range httpguard.MaxMembers + 1 {
+		many = token.NewContext(many, tok(fmt.Sprint("account/", i), 33, "h"))
+	}
+	const several, noHosts, differ = "tokens: name the resources", "Transport.Hosts is empty", "differ"
+	for name, c := range map[string]struct {
+		ctx   context.Context
+		hosts []string
+		set   string // the field that the caller sets
+		want  string
+		err   string // nothing is sent
 	}{
-		"the context carries nothing":      {t.Context(), "http://api.example", []string{own}, []string{own}, nil},
-		"the context carries the same":     {holding(t.Context()), "http://api.example", []string{both}, []string{both}, nil},
-		"the same in other words":          {holding(t.Context()), "http://api.example", []string{`2;h="h";r="b";y`, `01;r="a";h=%"h"`}, []string{`2;h="h";r="b";y`, `01;r="a";h=%"h"`}, nil},
-		"a malformed one":                  {holding(t.Context()), "http://api.example", []string{"7"}, nil, httpguard.ErrTwoSources},
-		"the context carries others":       {holding(t.Context()), "http://api.example", []string{own}, nil, httpguard.ErrTwoSources},
-		"the context carries one of two":   {holding(t.Context()), "http://api.example", []string{both, own}, nil, httpguard.ErrTwoSources},
-		"the host is not named":            {t.Context(), "http://evil.example", []string{own}, nil, nil},
-		"the host is not named, with both": {holding(t.Context()), "http://evil.example", []string{both}, nil, nil},
+		"one token":                     {one, host, "", a, ""},
+		"no token":                      {t.Context(), host, "", "", ""},
+		"a key alone":                   {keyed, host, "", "", ""},
+		"one of two":                    {names(two, "b"), host, "", b, ""},
+		"both":                          {names(two, "b", "a", "b"), host, "", a + ", " + b, ""},
+		"named again":                   {names(names(two, "a"), "b"), host, "", b, ""},
+		"one of 65":                     {names(many, "account/42"), host, "", line("account/42", 33, "h"), ""},
+		"none of 65":                    {names(many), host, "", "", ""},
+		"two, none named":               {two, host, "", "", several},
+		"65, none named":                {many, host, "", "", several},
+		"a name without a token":        {names(two, "b", "c"), host, "", "", "no token for c"},
+		"a name of an incomplete token": {names(token.NewContext(two, token.Token{Resource: "c", Number: 1}), "c"), host, "", "", "holder"},
+		"set, one of two":               {two, host, b, b, ""},
+		"set, one more":                 {two, host, b + ", " + c, "", differ},
+		"set, another than named":       {names(two, "a"), host, b, "", differ},
+		"set, more than named":          {names(two, "a"), host, both, "", differ},
+		"set, and none needed":          {names(two), host, a, "", differ},
+		"no hosts":                      {t.Context(), nil, "", "", ""},
+		"no hosts, none needed":         {names(two), nil, "", "", ""},
+		"no hosts, a token":             {one, nil, "", "", noHosts},
+		"no hosts, a name":              {names(two, "b"), nil, "", "", noHosts},
+		"no hosts, a key":               {keyed, nil, "", "", noHosts},
+		"no hosts, a field":             {t.Context(), nil, a, "", noHosts},
+		"an empty host":                 {one, []string{""}, "", "", noHosts},
+		"another host":                  {two, []string{"api.example"}, "", "", ""},
+		"another host, a name":          {names(two, "c"), []string{"api.example"}, "", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			req := request(t, test.ctx, test.url)
-			req.Header[httpguard.Header] = test.set
-			out, err := pass(t, req, "api.example")
-			require.ErrorIs(t, err, test.err)
-			require.Equal(t, test.set, req.Header[httpguard.Header], "the caller's request is not touched")
-			if test.err == nil {
-				require.Equal(t, test.want, out.Header[httpguard.Header])
+			fields = nil
+			req := request(t, c.ctx, s.URL)
+			if c.set != "" {
+				req.Header.Set(httpguard.Header, c.set)
 			}
+			resp, err := (&http.Client{Transport: httpguard.Transport{Hosts: c.hosts, Base: s.Client().Transport}}).Do(req)
+			if c.err != "" {
+				require.ErrorContains(t, err, c.err)
+				require.NotErrorIs(t, err, guard.ErrUnknown)
+				require.Empty(t, fields, "the server saw a request")
+				return
+			}
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, []string{c.want}, fields)
 		})
 	}
 }
@@ -169,6 +207,8 @@ func TestTransportDoesNotSendReleasedTokens(t *testing.T) {
 	out, err := pass(t, request(t, ctx, "http://api.example"), "api.example")
 	require.NoError(t, err)
 	require.NotContains(t, out.Header, httpguard.Header)
+	_, err = pass(t, request(t, httpguard.WithResources(ctx, "account/42"), "http://api.example"), "api.example")
+	require.ErrorIs(t, err, token.ErrReleased)
 }
 
 func TestTransportReturnsItsBasesErrors(t *testing.T) {
@@ -180,7 +220,7 @@ func TestTransportReturnsItsBasesErrors(t *testing.T) {
 	transport.CloseIdleConnections() // which its base cannot
 }
 
-func TestTransportAndAFieldThatIsSetInAnotherCase(t *testing.T) {
+func TestTransportAndAFieldThatIsSet(t *testing.T) {
 	t.Parallel()
 	const own, low = `7;r="c";h="h"`, "fencing-token"
 	for name, test := range map[string]struct {
@@ -191,11 +231,17 @@ func TestTransportAndAFieldThatIsSetInAnotherCase(t *testing.T) {
 		err  error
 	}{
 		"the context carries nothing":    {t.Context(), "http://api.example", http.Header{low: {own}}, http.Header{low: {own}}, nil},
+		"nothing, and it is malformed":   {t.Context(), "http://api.example", http.Header{low: {"7"}}, http.Header{low: {"7"}}, nil},
+		"the same in other words":        {holding(t.Context()), "http://api.example", http.Header{low: {`2;h="h";r="b";y`, `01;r="a";h=%"h"`}}, http.Header{low: {`2;h="h";r="b";y`, `01;r="a";h=%"h"`}}, nil},
+		"a malformed one":                {holding(t.Context()), "http://api.example", http.Header{httpguard.Header: {"7"}}, nil, httpguard.ErrTwoSources},
+		"an empty one":                   {token.NewContext(t.Context(), tok("a", 1, "h")), "http://api.example", http.Header{low: {""}}, nil, httpguard.ErrTwoSources},
+		"the context carries two of it":  {holding(t.Context()), "http://api.example", http.Header{low: {both, own}}, nil, httpguard.ErrTwoSources},
 		"the context carries the same":   {holding(t.Context()), "http://api.example", http.Header{low: {both}}, http.Header{low: {both}}, nil},
 		"the context carries others":     {holding(t.Context()), "http://api.example", http.Header{low: {own}}, nil, httpguard.ErrTwoSources},
 		"both ways, one of them differs": {holding(t.Context()), "http://api.example", http.Header{low: {own}, httpguard.Header: {both}}, nil, httpguard.ErrTwoSources},
 		"twice the same":                 {holding(t.Context()), "http://api.example", http.Header{low: {both}, "FENCING-TOKEN": {both}}, nil, httpguard.ErrTwoSources},
 		"the host is not named":          {holding(t.Context()), "http://evil.example", http.Header{low: {own}, "FENCING-TOKEN": {own}, httpguard.Header: {own}, "X-Else": {"1"}}, http.Header{"X-Else": {"1"}}, nil},
+		"nor is it, and it carries both": {holding(t.Context()), "http://evil.example", http.Header{httpguard.Header: {both}}, http.Header{}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
