@@ -18,6 +18,8 @@ const (
 	cancelDelay = time.Second / 2
 )
 
+var errNoReply = fmt.Errorf("%w: no reply in time", token.ErrUnreachable)
+
 // waitForGrant waits in the issuer's queue if it is a [token.QueueIssuer]. If not, or if
 // NoWait is set, it polls.
 func (l *Locker) waitForGrant(ctx context.Context, t settings, resource string) (token.Grant, error) {
@@ -58,9 +60,7 @@ func waitInQueue(waiting context.Context, line token.QueueIssuer, t settings, re
 		case err == nil:
 			return grant, nil
 		case waiting.Err() != nil:
-			var held *token.HeldError
-			errors.As(err, &held)
-			return token.Grant{}, waitError(waiting, held, err, out.err)
+			return token.Grant{}, waitError(waiting, err, out.err)
 		case !out.wait(waiting, err):
 			return token.Grant{}, fmt.Errorf("lock: acquire %s: %w", resource, err)
 		}
@@ -71,19 +71,19 @@ func waitInQueue(waiting context.Context, line token.QueueIssuer, t settings, re
 // next call finds a grant whose reply was lost.
 func (l *Locker) poll(ctx, waiting context.Context, t settings, resource string) (token.Grant, error) {
 	holder := newHolder(t.name)
-	var held *token.HeldError
 	var out outage
 	if waiting.Err() != nil {
 		return token.Grant{}, context.Cause(waiting) // nothing was sent, so there is nothing to release
 	}
 	for pause := schedule.FirstPause; ; pause = min(2*pause, schedule.LongestPause) {
 		grant, err := l.acquireOnce(waiting, t, resource, holder)
+		var held *token.HeldError
 		switch {
 		case err == nil:
 			return grant, nil
 		case waiting.Err() != nil:
 			l.releaseUnused(ctx, t, resource, holder)
-			return token.Grant{}, waitError(waiting, held, err, out.err)
+			return token.Grant{}, waitError(waiting, err, out.err)
 		case !t.noWait && out.wait(waiting, err):
 			continue
 		case !errors.As(err, &held):
@@ -94,7 +94,7 @@ func (l *Locker) poll(ctx, waiting context.Context, t settings, resource string)
 		}
 		out = outage{}
 		if !sleep(waiting, schedule.Pause(held.Remaining, jitter(pause))) {
-			return token.Grant{}, waitError(waiting, held, nil, nil)
+			return token.Grant{}, waitError(waiting, held, nil)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func (l *Locker) acquireOnce(waiting context.Context, t settings, resource, hold
 	lasting, cancel := context.WithCancelCause(context.WithoutCancel(waiting))
 	defer cancel(nil)
 	defer context.AfterFunc(waiting, func() {
-		time.AfterFunc(cancelDelay, func() { cancel(context.Cause(waiting)) })
+		time.AfterFunc(cancelDelay, func() { cancel(errNoReply) })
 	})()
 	return l.Issuer.Acquire(lasting, resource, holder, t.ttl)
 }
@@ -134,17 +134,18 @@ func waitContext(ctx context.Context, wait time.Duration) (context.Context, cont
 	return context.WithTimeoutCause(ctx, wait, ErrWaitTimeout)
 }
 
-// waitError returns the cause of the end of waiting, joined with held if the holder is
-// known, or else with err, and with out, the last error of an outage.
-func waitError(waiting context.Context, held *token.HeldError, err, out error) error {
-	errs := []error{context.Cause(waiting)}
-	switch {
-	case held != nil:
-		errs = append(errs, held)
-	case out == nil && err != nil:
-		errs = append(errs, err)
+// waitError returns the cause of the end of waiting, joined with err, the last call's, and
+// with out, the last error of an outage. If the last call was refused because the resource
+// is held, the outage is over, and only the refusal is joined.
+func waitError(waiting context.Context, err, out error) error {
+	var held *token.HeldError
+	if errors.As(err, &held) {
+		return errors.Join(context.Cause(waiting), held)
 	}
-	return errors.Join(append(errs, out)...)
+	if errors.Is(err, token.ErrUnreachable) {
+		out = nil // err is later
+	}
+	return errors.Join(context.Cause(waiting), err, out)
 }
 
 // longestOutagePause is the longest pause between two calls during an outage, before

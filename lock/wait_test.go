@@ -94,9 +94,30 @@ func TestWaitTimeoutBoundsAnIssuerThatDoesNotAnswer(t *testing.T) {
 		start := time.Now()
 		_, err := (&lock.Locker{Issuer: &w, WaitTimeout: time.Minute, DangerouslyWithoutClaim: true}).Acquire(t.Context(), account)
 		require.ErrorIs(t, err, lock.ErrWaitTimeout)
+		require.ErrorIs(t, err, token.ErrUnreachable)
 		require.NotErrorIs(t, err, token.ErrHeld)
 		require.Equal(t, time.Minute+lock.CancelDelay, time.Since(start))
 	})
+}
+
+// An outage or a refusal at the end of the wait is no contention, although the resource
+// was held before.
+func TestAnIssuerThatFailsAtTheEndOfTheWait(t *testing.T) {
+	for name, fault := range map[string]fault{"it hangs": hangs, "it fails": ignoresCancel} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var w wire
+				first := taken(t, &w)
+				time.AfterFunc(30*time.Second, func() { w.acquire.set(fault) })
+				_, err := (&lock.Locker{Issuer: &w, WaitTimeout: time.Minute, DangerouslyWithoutClaim: true}).Acquire(t.Context(), account)
+				require.ErrorIs(t, err, lock.ErrWaitTimeout)
+				require.Equal(t, fault == hangs, errors.Is(err, token.ErrUnreachable))
+				require.Equal(t, fault == ignoresCancel, errors.Is(err, errCut))
+				require.NotErrorIs(t, err, token.ErrHeld)
+				require.NoError(t, first.Release(t.Context()))
+			})
+		})
+	}
 }
 
 // overtaken is an issuer whose requests arrive after a while, also if their caller has
@@ -360,6 +381,7 @@ func TestAnOutageIsWaitedOut(t *testing.T) {
 				err = locker.Hold(t.Context(), account, nothing)
 				require.ErrorIs(t, err, lock.ErrWaitTimeout)
 				require.ErrorIs(t, err, token.ErrHeld)
+				require.NotErrorIs(t, err, token.ErrUnreachable)
 			})
 		})
 		t.Run(name+", at once", func(t *testing.T) {

@@ -53,7 +53,7 @@ func (w *wire) call(ctx context.Context, m *method, do func() error) error {
 		return errCut
 	case hangs:
 		<-ctx.Done()
-		return ctx.Err()
+		return context.Cause(ctx)
 	case ignoresCancel:
 		time.Sleep(time.Minute)
 		return errCut

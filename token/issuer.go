@@ -89,10 +89,12 @@ type QueueIssuer interface {
 	// If Wait returns an error, holder must have left the queue. If the resource was
 	// granted to holder at that moment, the issuer must pass it to the next waiter; if
 	// the issuer cannot be reached within a second, the ttl ends the grant. If ctx has
-	// ended, the error must wrap [context.Cause], and a [*HeldError] if the holder of the
-	// resource is known. [ErrUnreachable] has the meaning that it has for
-	// [Issuer.Acquire]. A Locker then waits again with a new holder id, since the request
-	// with which the first holder left may still be on its way.
+	// ended, the error must wrap [context.Cause], and a [*HeldError] if the issuer has
+	// answered the last request and the holder of the resource is known. No other error
+	// may wrap one: a refused right or an outage is no contention. [ErrUnreachable] has
+	// the meaning that it has for [Issuer.Acquire]. A Locker then waits again with a new
+	// holder id, since the request with which the first holder left may still be on its
+	// way.
 	Wait(ctx context.Context, resource, holder string, ttl time.Duration) (Grant, error)
 }
 

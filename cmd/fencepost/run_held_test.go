@@ -1,6 +1,10 @@
+//go:build unix
+
 package main
 
 import (
+	"context"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,7 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/pgtoken"
+	"github.com/fencepost/fencepost/token/redistoken"
 )
 
 func TestRunOfALockThatIsHeld(t *testing.T) {
@@ -61,6 +71,88 @@ func TestRunWaitsForTheLock(t *testing.T) {
 			require.Equal(t, 143, holder.status())
 			require.Zero(t, waiter.status(), waiter.errs.String())
 			require.Equal(t, "two\n", waiter.out.String(), "the holder's program has ended before the waiter's begins")
+		})
+	}
+}
+
+// contest is a lock for which a run can wait.
+type contest struct {
+	lock   runLock
+	waits  func() bool
+	revoke func() // the run's rights
+	denied string
+}
+
+var contests = map[string]func(t *testing.T) contest{
+	"redis": func(t *testing.T) contest {
+		server := testenv.OwnRedis(t)
+		client := server.Client()
+		lock := runLock{url: "redis://" + server.Addr(), flag: "--redis", Issuer: &redistoken.Issuer{Client: client}}
+		return contest{lock, func() bool { return len(client.Keys(t.Context(), "*queue:job").Val()) > 0 }, func() {
+			require.NoError(t, client.Do(t.Context(), "ACL", "SETUSER", "default", "-evalsha").Err())
+		}, "NOPERM"}
+	},
+	"postgres": func(t *testing.T) contest {
+		pool, schema := testenv.Postgres(t)
+		exec := func(sql string) {
+			_, err := pool.Exec(context.WithoutCancel(t.Context()), strings.ReplaceAll(sql, "it", pgx.Identifier{schema}.Sanitize()))
+			require.NoError(t, err)
+		}
+		exec("CREATE ROLE it")
+		t.Cleanup(func() { exec("DROP OWNED BY it"); exec("DROP ROLE it") })
+		exec("GRANT USAGE ON SCHEMA it TO it")
+		server, err := url.Parse(testenv.PostgresURL(t))
+		require.NoError(t, err)
+		query := server.Query()
+		query.Set("role", schema)
+		server.RawQuery = query.Encode()
+		lock := runLock{url: server.String(), flag: "--postgres", own: []string{"--schema", schema}, Issuer: &pgtoken.Issuer{DB: pool, Schema: schema}}
+		return contest{lock, func() (waits bool) {
+			require.NoError(t, pool.QueryRow(t.Context(), "SELECT count(*) > 0 FROM "+pgx.Identifier{schema, "waiters"}.Sanitize()).Scan(&waits))
+			return waits
+		}, func() { exec("REVOKE USAGE ON SCHEMA it FROM it") }, "42501"}
+	},
+}
+
+// A run whose wait fails has not found the lock held: it ends with 125, and says why.
+func TestRunWhoseWaitFails(t *testing.T) {
+	t.Parallel()
+	for name, begin := range contests {
+		t.Run(name+", its rights are revoked", func(t *testing.T) {
+			t.Parallel()
+			lasting(t, time.Second, func(ttl time.Duration) bool {
+				c := begin(t)
+				grant, err := c.lock.Acquire(t.Context(), "job", "another", ttl)
+				require.NoError(t, err)
+				r := startRun(t, c.lock.at(c.lock.url), []string{"--wait", "1h"}, "job", "echo", "ran")
+				require.Eventually(t, func() bool { return c.waits() || r.hasEnded() }, eventually, time.Millisecond)
+				// The waiter polls when the first ttl has passed.
+				if _, err := c.lock.Renew(t.Context(), grant.Token, time.Hour); err != nil {
+					return false
+				}
+				c.revoke()
+				require.Equal(t, 125, r.status(), r.errs.String())
+				require.Contains(t, r.errs.String(), c.denied)
+				return true
+			})
+		})
+		t.Run(name+", the server does not answer at the end", func(t *testing.T) {
+			t.Parallel()
+			lasting(t, time.Second, func(wait time.Duration) bool {
+				c := begin(t)
+				_, err := c.lock.Acquire(t.Context(), "job", "another", time.Hour)
+				require.NoError(t, err)
+				through, cut := behind(t, c.lock)
+				r := startRun(t, through, []string{"--wait", wait.String()}, "job", "echo", "ran")
+				require.Eventually(t, func() bool { return c.waits() || r.hasEnded() }, eventually, time.Millisecond)
+				cut()
+				if r.status() == 75 {
+					return false // the wait was over before
+				}
+				require.Equal(t, 125, r.status(), r.errs.String())
+				require.Contains(t, r.errs.String(), token.ErrUnreachable.Error())
+				return true
+			})
 		})
 	}
 }

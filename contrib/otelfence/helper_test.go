@@ -2,7 +2,7 @@ package otelfence_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,7 +112,7 @@ func pause(d time.Duration) func(context.Context) error {
 // cutOff is an issuer whose renewals and releases fail.
 type cutOff struct{ token.Issuer }
 
-var errUnreachable = errors.New("unreachable")
+var errUnreachable = fmt.Errorf("test: %w", token.ErrUnreachable)
 
 func (cutOff) Renew(context.Context, token.Token, time.Duration) (time.Time, error) {
 	return time.Time{}, errUnreachable

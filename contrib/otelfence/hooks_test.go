@@ -46,6 +46,8 @@ func TestAFailedWaitIsCountedByReason(t *testing.T) {
 		require.ErrorIs(t, short.Hold(t.Context(), account, pause(0)), lock.ErrWaitTimeout)
 		broken.Issuer = refusing{}
 		require.ErrorIs(t, broken.Hold(t.Context(), account, pause(0)), errUnreachable)
+		broken.WaitTimeout = 3 * time.Second
+		require.ErrorIs(t, broken.Hold(t.Context(), account, pause(0)), lock.ErrWaitTimeout)
 		require.NoError(t, holder.Release(t.Context()))
 
 		got := b.points(t)
@@ -53,9 +55,9 @@ func TestAFailedWaitIsCountedByReason(t *testing.T) {
 			{"fencepost.reason=held", 1, 0},
 			{"fencepost.reason=wait_timeout", 1, 0},
 			{"fencepost.reason=cancelled", 1, 0},
-			{"fencepost.reason=error", 1, 0},
+			{"fencepost.reason=error", 2, 0},
 		}, got["fencepost.lock.not_acquired"])
-		require.Contains(t, got["fencepost.lock.wait"], point{"fencepost.outcome=not_acquired", 4, 7})
+		require.Contains(t, got["fencepost.lock.wait"], point{"fencepost.outcome=not_acquired", 5, 10})
 	})
 }
 

@@ -101,10 +101,11 @@ const (
 )
 
 // reason returns why an acquisition failed. A wait that ended while the resource was held
-// counts as wait_timeout or cancelled, and not as held.
+// counts as wait_timeout or cancelled, and not as held. If the issuer could not be reached
+// when WaitTimeout had passed, the issuer has failed.
 func reason(ctx context.Context, err error) string {
 	switch {
-	case errors.Is(err, lock.ErrWaitTimeout):
+	case errors.Is(err, lock.ErrWaitTimeout) && errors.Is(err, token.ErrHeld):
 		return waitTimeout
 	case ctx.Err() != nil:
 		return cancelled

@@ -145,7 +145,7 @@ func (q *waitQueue) deliver(i *Issuer, n notification) {
 		}
 		w.notified <- n
 	} else if _, departed := q.departed[n.waiterKey]; departed {
-		q.group.Go(func() { i.leave(context.Background(), n.waiterKey) })
+		q.group.Go(func() { _ = i.leave(context.Background(), n.waiterKey) })
 	}
 }
 

@@ -2,6 +2,7 @@ package pgtoken
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -15,6 +16,8 @@ const (
 	// receives notifications.
 	minRecheck, maxRecheck = 250 * time.Millisecond, 5 * time.Second
 )
+
+var errNoReply = fmt.Errorf("%w: no reply in time", token.ErrUnreachable)
 
 // The tests set longer ones: on a busy machine, a late waiter would lose its place.
 var (
@@ -43,11 +46,15 @@ func (i *Issuer) Wait(ctx context.Context, resource, holder string, ttl time.Dur
 	if err == nil {
 		return grant, nil
 	}
-	i.leave(ctx, w.waiterKey)
-	if cause := context.Cause(ctx); cause != nil {
-		err = cause
+	left := i.leave(ctx, w.waiterKey)
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
 	}
-	if w.last.holder != "" {
+	switch {
+	case w.last.holder == "": // the last poll has failed
+	case left != nil:
+		err = fmt.Errorf("%w: leaving the queue failed: %w", err, left)
+	default:
 		err = fmt.Errorf("%w: %w", err, w.last.held(resource))
 	}
 	return token.Grant{}, fmt.Errorf("pgtoken: wait for %s: %w", resource, err)
@@ -55,11 +62,11 @@ func (i *Issuer) Wait(ctx context.Context, resource, holder string, ttl time.Dur
 
 // leave removes a waiter from the queue. If the resource was handed to it at the same
 // moment, leave hands it to the next waiter.
-func (i *Issuer) leave(ctx context.Context, key waiterKey) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+func (i *Issuer) leave(ctx context.Context, key waiterKey) error {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), releaseTimeout, errNoReply)
 	defer cancel()
 	var had bool
-	_ = i.run(ctx, leaveSQL, []any{key.resource, key.holder}, &had)
+	return i.run(ctx, leaveSQL, []any{key.resource, key.holder}, &had)
 }
 
 // waiter is one call of Wait.
@@ -70,14 +77,14 @@ type waiter struct {
 	notified chan notification
 
 	asked time.Time // when the poll was sent whose reply is last
-	last  reply
+	last  reply     // the last refusal, or zero if a later poll has failed
 }
 
 func (w *waiter) wait(ctx context.Context) (token.Grant, error) {
 	for {
 		now := w.issuer.queue.current()
 		sent := time.Now()
-		r, err := w.poll(ctx, now)
+		r, err := w.poll(ctx, now, sent)
 		if err == nil {
 			err = context.Cause(ctx) // if the poll was granted, leave hands the resource to the next waiter
 		}
@@ -87,7 +94,6 @@ func (w *waiter) wait(ctx context.Context) (token.Grant, error) {
 		if r.granted() {
 			return r.grant(w.issuer, w.resource, w.holder, sent, w.ttl), nil
 		}
-		w.asked, w.last = sent, r
 		if now.mode == idle {
 			if now = w.issuer.queue.startListening(w.issuer); now.mode == listening {
 				continue // send the channel to the server
@@ -106,17 +112,21 @@ func (w *waiter) wait(ctx context.Context) (token.Grant, error) {
 //  2. On another connection, the waiter leaves the queue.
 //  3. The server runs the statement, and grants the resource to a waiter that has
 //     returned.
-func (w *waiter) poll(ctx context.Context, now state) (reply, error) {
+func (w *waiter) poll(ctx context.Context, now state, sent time.Time) (reply, error) {
 	if err := context.Cause(ctx); err != nil {
 		return reply{}, err
 	}
 	lasting, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() {
-		time.AfterFunc(cancelDelay, func() { cancel(context.Cause(ctx)) })
+		time.AfterFunc(cancelDelay, func() { cancel(errNoReply) })
 	})()
-	return w.issuer.request(lasting, waitSQL, w.resource, w.holder, w.ttl.Microseconds(), w.issuer.Claims,
+	r, err := w.issuer.request(lasting, waitSQL, w.resource, w.holder, w.ttl.Microseconds(), w.issuer.Claims,
 		now.channel, w.last.ticket, w.issuer.stallTimeout().Microseconds())
+	if !r.granted() {
+		w.asked, w.last = sent, r
+	}
+	return r, err
 }
 
 // await returns a grant, or no grant when it is time to poll again: the lease of the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -68,6 +69,33 @@ func TestWaitReturnsTheCause(t *testing.T) {
 	require.ErrorAs(t, err, &held)
 	require.Equal(t, "a", held.Holder)
 	awaitQueue(t, pool, schema, 0, "true")
+}
+
+func TestAWaitThatTheServerRefusesIsNoContention(t *testing.T) {
+	t.Parallel()
+	pool, schema := testenv.Postgres(t)
+	exec := func(sql string) {
+		_, err := pool.Exec(context.WithoutCancel(t.Context()), strings.ReplaceAll(sql, "it", pgx.Identifier{schema}.Sanitize()))
+		require.NoError(t, err)
+	}
+	exec("CREATE ROLE it")
+	t.Cleanup(func() { exec("DROP OWNED BY it"); exec("DROP ROLE it") })
+	exec("GRANT USAGE ON SCHEMA it TO it")
+	pgtest.Acquire(t, &pgtoken.Issuer{DB: pool, Schema: schema}, "a")
+	limited := pgtest.Connect(t, func(config *pgxpool.Config) { config.ConnConfig.RuntimeParams["role"] = schema })
+	iss := closed(t, &pgtoken.Issuer{DB: limited, Schema: schema})
+	cause := errors.New("the caller has gone")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	polls, leaves := wait(t.Context(), iss, "b", time.Second), wait(ctx, iss, "c", long)
+	awaitQueue(t, pool, schema, 2, notified)
+	exec("REVOKE USAGE ON SCHEMA it FROM it")
+	err := (<-polls).Err
+	require.ErrorContains(t, err, "42501")
+	require.NotErrorIs(t, err, token.ErrHeld)
+	cancel(cause)
+	err = (<-leaves).Err
+	require.ErrorContains(t, err, "42501")
+	require.NotErrorIs(t, err, token.ErrHeld)
 }
 
 // hazard R13

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/fencepost/fencepost/internal/outage"
 )
 
 const (
@@ -298,7 +300,7 @@ func (i *Issuer) resubscribe(ch *channel) {
 // isRefusal reports whether err is a refusal that a retry does not change.
 func isRefusal(err error) bool {
 	var reply redis.Error
-	if !errors.As(err, &reply) {
+	if !errors.As(err, &reply) || outage.Is(err) {
 		return false
 	}
 	kind, _, _ := strings.Cut(reply.Error(), " ")

@@ -99,10 +99,10 @@ func (s *waitState) startPoll(q *waitQueue, w *waiter) (ticket string, ok bool) 
 }
 
 // pollFailed schedules the next poll of w after a failure, and returns err.
-func (s *waitState) pollFailed(w *waiter, err error) error {
+func (s *waitState) pollFailed(q *waitQueue, w *waiter, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w.polling = false
+	w.polling, q.failure = false, err
 	w.pollAt(time.Now().Add(pollDelay(10 * minReconnectBackoff)))
 	return err
 }
@@ -154,14 +154,15 @@ func (s *waitState) maxIdle() time.Duration {
 	return s.idleTimeout
 }
 
-// currentHolder returns the holder of q's lock according to this process's state, or nil.
-func (s *waitState) currentHolder(q *waitQueue) *token.HeldError {
+// lastReply returns the holder of q's lock according to this process's state, or nil. If
+// the last poll has failed, it returns that error instead.
+func (s *waitState) lastReply(q *waitQueue) (*token.HeldError, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q.holder == "" {
-		return nil
+	if q.failure != nil || q.holder == "" {
+		return nil, q.failure
 	}
-	return &token.HeldError{Resource: q.keys.resource, Holder: q.holder, Remaining: max(0, time.Until(q.until))}
+	return &token.HeldError{Resource: q.keys.resource, Holder: q.holder, Remaining: max(0, time.Until(q.until))}, nil
 }
 
 // waitQueue is the queue of this process's waiters for one resource, in the order of
@@ -184,6 +185,8 @@ type waitQueue struct {
 	// holder has the lock until until, according to this process's state.
 	holder string
 	until  time.Time
+	// failure is the error of the last poll, or nil if the server has answered it.
+	failure error
 }
 
 func (q *waitQueue) first() *waiter {
@@ -232,7 +235,7 @@ func (q *waitQueue) grant(w *waiter, grant token.Grant, turns int) bool {
 		return false
 	}
 	q.held[w.holder], q.holder, q.until = grant.Until, w.holder, grant.Until
-	q.current, q.turns, w.granted = w.holder, turns, true
+	q.current, q.turns, q.failure, w.granted = w.holder, turns, nil, true
 	q.remove(w, successorTicket(w, turns))
 	w.grants <- grant
 	return true
@@ -252,7 +255,7 @@ func (q *waitQueue) localTurns() int { return min(len(q.waiters), maxLocalTurns)
 
 // refused records that w is in the queue in Redis, and schedules its next poll.
 func (q *waitQueue) refused(w *waiter, sent time.Time, r *refusal) {
-	q.holder, q.until = r.Holder, sent.Add(min(r.Remaining, maxPollInterval))
+	q.holder, q.until, q.failure = r.Holder, sent.Add(min(r.Remaining, maxPollInterval)), nil
 	w.ticket, w.lastReply = r.ticket, clockAnchor{sent, r.clock}
 	w.pollAt(time.Now().Add(pollDelay(r.Remaining)))
 	if own := q.find(r.Holder); own != nil {

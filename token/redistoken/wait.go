@@ -46,7 +46,7 @@ func (i *Issuer) Wait(ctx context.Context, resource, holder string, ttl time.Dur
 		return token.Grant{}, err
 	}
 	if cause := context.Cause(ctx); cause != nil {
-		return token.Grant{}, waitError(k, nil, cause) // without a release: holder may have had the lock before this call
+		return token.Grant{}, waitError(ctx, k, nil, cause) // without a release: holder may have had the lock before this call
 	}
 	var held *token.HeldError
 	if !i.subscribed(k) || i.state.isHolder(k, holder) {
@@ -56,15 +56,15 @@ func (i *Issuer) Wait(ctx context.Context, resource, holder string, ttl time.Dur
 		}
 		if !errors.As(err, &held) {
 			i.releaseBestEffort(ctx, k, holder)
-			if cause := context.Cause(ctx); cause != nil {
-				err = waitError(k, nil, cause)
+			if context.Cause(ctx) != nil {
+				err = waitError(ctx, k, nil, err)
 			}
 			return token.Grant{}, err
 		}
 	}
 	address, ch, err := i.openChannel(ctx, k)
 	if err != nil {
-		return token.Grant{}, waitError(k, held, err)
+		return token.Grant{}, waitError(ctx, k, held, err)
 	}
 	w := newWaiter(holder, address, ttl)
 	q, alone := i.state.add(k, ch, w)
@@ -90,7 +90,7 @@ func (i *Issuer) acquireFirst(ctx context.Context, k *keys, holder string, ttl t
 		select {
 		case <-c.done:
 		case <-time.After(releaseTimeout / 2):
-			return token.Grant{}, context.Cause(ctx)
+			return token.Grant{}, errStalled
 		}
 	}
 	reply, err := c.reply(ctx)
@@ -137,7 +137,7 @@ func (i *Issuer) waitTurn(ctx context.Context, q *waitQueue, w *waiter, answered
 // isFinal reports whether a retry after err cannot succeed.
 func isFinal(err error) bool {
 	var counter *counterError
-	return errors.Is(err, token.ErrExhausted) || errors.As(err, &counter)
+	return errors.Is(err, token.ErrExhausted) || errors.As(err, &counter) || isRefusal(err)
 }
 
 // poll runs wait.lua for w: either the lock is granted, or w is then in the queue in
@@ -154,12 +154,16 @@ func (i *Issuer) poll(ctx context.Context, q *waitQueue, w *waiter) (token.Grant
 	sent := time.Now()
 	reply, err := i.run(bound, waitScript, q.keys,
 		w.holder, w.ttl.Milliseconds(), w.member, ticket, queueExpiry.Milliseconds())
-	if err != nil {
-		return token.Grant{}, i.state.pollFailed(w, err)
+	if errors.Is(err, context.Canceled) {
+		err = errStalled
 	}
-	number, refused, err := parseGrant(reply, q.keys.resource)
+	var number int64
+	var refused *refusal
+	if err == nil {
+		number, refused, err = parseGrant(reply, q.keys.resource)
+	}
 	if err != nil {
-		return token.Grant{}, i.state.pollFailed(w, err)
+		return token.Grant{}, i.state.pollFailed(q, w, err)
 	}
 	i.state.mu.Lock()
 	defer i.state.mu.Unlock()
@@ -201,32 +205,40 @@ func pollDelay(left time.Duration) time.Duration {
 	return left + 2*time.Millisecond + rand.N(left/16+8*time.Millisecond)
 }
 
-// leave removes w from the queue and returns cause as a waitError. If w was granted the
+// leave removes w from the queue and returns cause as a waitError, with the holder of the
+// lock if the server has answered the last poll and this request. If w was granted the
 // lock at the same moment, leave hands it to the next waiter.
 func (i *Issuer) leave(ctx context.Context, q *waitQueue, w *waiter, cause error) error {
-	err := waitError(q.keys, i.state.currentHolder(q), cause)
+	held, failed := i.state.lastReply(q)
 	inRedis, handoff := i.state.remove(q, w)
-	if !inRedis {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
-	defer cancel()
-	if handoff != nil {
-		select {
-		case <-handoff.done: // before that, w could be handed the lock after it has left
-		case <-ctx.Done():
+	if inRedis {
+		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), releaseTimeout, errStalled)
+		defer cancel()
+		if handoff != nil {
+			select {
+			case <-handoff.done: // before that, w could be handed the lock after it has left
+			case <-ctx.Done():
+			}
+		}
+		if _, err := i.release(ctx, q.keys, w.holder, w); err != nil {
+			failed = fmt.Errorf("leaving the queue failed; a grant to it ends after %s: %w", w.handoffTTL, err)
 		}
 	}
-	if _, failed := i.release(ctx, q.keys, w.holder, w); failed != nil {
-		return fmt.Errorf("%w (leaving the queue failed; a grant to it ends after %s: %w)", err, w.handoffTTL, failed)
+	if failed != nil && !errors.Is(cause, failed) {
+		held, cause = nil, fmt.Errorf("%w (%w)", cause, failed)
 	}
-	return err
+	return waitError(ctx, q.keys, held, cause)
 }
 
-// waitError returns the error of a Wait that ended because of err.
-func waitError(k *keys, held *token.HeldError, err error) error {
-	if held == nil {
-		return fmt.Errorf("redistoken: wait for %s: %w", k.resource, err)
+// waitError returns the error of a Wait that ended because of err. It has held only if
+// err is the end of ctx: a Wait that the server has refused is no contention.
+func waitError(ctx context.Context, k *keys, held *token.HeldError, err error) error {
+	switch cause := context.Cause(ctx); {
+	case cause == nil:
+	case !errors.Is(err, cause):
+		err = fmt.Errorf("%w: %w", cause, err)
+	case held != nil:
+		err = fmt.Errorf("%w (%w)", err, held)
 	}
-	return fmt.Errorf("redistoken: wait for %s: %w (%w)", k.resource, err, held)
+	return fmt.Errorf("redistoken: wait for %s: %w", k.resource, err)
 }

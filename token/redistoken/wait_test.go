@@ -148,7 +148,32 @@ func TestAServerThatTakesNoSubscriptionIsNotWaitedAt(t *testing.T) {
 	acquire(t, iss, "holder")
 	_, err := iss.Wait(t.Context(), resource, "waiter", long)
 	require.ErrorContains(t, err, "NOPERM")
-	require.ErrorIs(t, err, token.ErrHeld)
+	require.NotErrorIs(t, err, token.ErrHeld)
+}
+
+func TestAWaitThatTheServerRefusesIsNoContention(t *testing.T) {
+	t.Parallel()
+	server := testenv.OwnRedis(t)
+	admin := server.Client()
+	require.NoError(t, admin.Do(t.Context(), "ACL", "SETUSER", "some", "on", ">secret", "~*", "&*", "+@all").Err())
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "some", Password: "secret"})
+	defer client.Close()
+	iss := closing(t, &redistoken.Issuer{Client: client})
+	acquire(t, &redistoken.Issuer{Client: admin}, "holder")
+	got := startWait(t.Context(), t, iss, admin, "waiter", long)
+	require.NoError(t, admin.Do(t.Context(), "ACL", "SETUSER", "some", "-evalsha").Err())
+	var err error
+	require.Eventually(t, func() bool {
+		redistoken.PollNow(iss)
+		select {
+		case r := <-got:
+			err = r.err
+		default:
+		}
+		return err != nil
+	}, testTimeout, time.Millisecond)
+	require.ErrorContains(t, err, "NOPERM")
+	require.NotErrorIs(t, err, token.ErrHeld)
 }
 
 func TestWaitGoesOnThroughARestartOfTheServer(t *testing.T) {
@@ -183,6 +208,8 @@ func TestWaitEndsWithItsContextThoughTheServerHangs(t *testing.T) {
 	case r := <-got:
 		require.ErrorIs(t, r.err, cause)
 		require.ErrorContains(t, r.err, "leaving the queue failed")
+		require.ErrorIs(t, r.err, token.ErrUnreachable)
+		require.NotErrorIs(t, r.err, token.ErrHeld)
 	case <-time.After(testTimeout):
 		t.Fatal("Wait has not returned after its context ended")
 	}
@@ -320,9 +347,7 @@ func TestCloseEndsWaitingAndNothingElse(t *testing.T) {
 	require.NoError(t, iss.Close())
 	err = (<-got).err
 	require.ErrorIs(t, err, redistoken.ErrClosed)
-	var held *token.HeldError
-	require.ErrorAs(t, err, &held)
-	require.Equal(t, "free", held.Holder)
+	require.NotErrorIs(t, err, token.ErrHeld)
 	require.Zero(t, client.Exists(t.Context(), queueKey(prefix, resource)).Val(), "it has left the queue")
 	_, err = iss.Wait(t.Context(), resource, "later", long)
 	require.ErrorIs(t, err, redistoken.ErrClosed)
