@@ -22,8 +22,9 @@ var (
 	// in time, its HoldAtMost has passed, or the issuer reports that the holder does not
 	// have the resource. See [LostError].
 	ErrLost = errors.New("token: lease lost")
-	// ErrUnreachable is returned when an issuer cannot be reached, or is starting or
-	// stopping. A retry may help. The call may have taken effect.
+	// ErrUnreachable is returned when an issuer cannot be reached, is starting or
+	// stopping, or takes no writes for now, as a standby. A retry may help. The call may
+	// have taken effect.
 	ErrUnreachable = errors.New("token: the issuer cannot be reached")
 	// ErrBadSignature is returned when a token must be signed, and its signature is
 	// missing, wrong, expired, or made with an unknown key. See package

@@ -36,10 +36,10 @@ type Issuer interface {
 	// compare, and so that numbers still rise after an issuer has lost its memory. If no
 	// number is left, the error must be [ErrExhausted].
 	//
-	// If the issuer cannot be reached, the error must be [ErrUnreachable], returned soon:
-	// a waiting Locker repeats the call. A Locker repeats no call that returns another
-	// error. An error that a retry cannot cure (a wrong password, a missing schema) must
-	// not be ErrUnreachable.
+	// If the issuer cannot be reached, or takes no writes for now, as a standby that may
+	// be promoted, the error must be [ErrUnreachable], returned soon: a waiting Locker
+	// repeats the call. A Locker repeats no call that returns another error. An error that
+	// a retry cannot cure (a wrong password, a missing schema) must not be ErrUnreachable.
 	//
 	// Acquire must be idempotent for each holder. If the holder that has the resource
 	// calls again, because the first reply was lost, it must get the same number or a

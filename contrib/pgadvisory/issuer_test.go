@@ -140,3 +140,19 @@ func TestRecover(t *testing.T) {
 	require.Greater(t, pgtest.Acquire(t, iss, "b").Number, ahead)
 	require.NoError(t, iss.Close())
 }
+
+func TestAStandbyIsAnOutage(t *testing.T) {
+	t.Parallel()
+	primary := testenv.OwnPostgres(t)
+	testenv.Migrate(t, primary.URL())
+	standby := primary.Standby()
+	primary.CaughtUp()
+	iss := issuer(t, pgtest.Pool(t, standby.URL(), nil), "fencepost")
+	_, err := iss.Wait(t.Context(), resource, "a", long)
+	require.ErrorIs(t, err, token.ErrUnreachable)
+	require.ErrorContains(t, err, "the request was sent to a standby")
+	standby.Promote()
+	require.NoError(t, iss.Release(t.Context(), pgtest.Granted(t, pgtest.Go(func() (token.Grant, error) {
+		return iss.Wait(t.Context(), resource, "b", long)
+	}))))
+}

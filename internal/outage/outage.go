@@ -1,5 +1,6 @@
 // Package outage distinguishes errors that a retry can cure from all others. A retry can
-// cure errors of a server that is unreachable, starting or stopping.
+// cure errors of a server that is unreachable, starting or stopping, or takes no writes
+// for now.
 package outage
 
 import (
@@ -14,9 +15,9 @@ import (
 // new ones: shutdown, crash, start, too many connections. Class 08 counts too.
 var sqlStates = []string{"57P01", "57P02", "57P03", "53300"}
 
-// redisKinds are the first words of errors of a Redis server that is loading its data, or
-// is not the master.
-var redisKinds = []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN"}
+// redisKinds are the first words of errors of a Redis server that is loading its data, is
+// not the master, lacks replicas or the disk for a write, or runs a slow script.
+var redisKinds = []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "MISCONF", "BUSY"}
 
 // Is reports whether err means that the server was unreachable or not ready. If err
 // contains a reply of the server, the reply decides: a wrong password is no outage. A
@@ -37,8 +38,12 @@ func Is(err error) bool {
 		code := postgres.SQLState()
 		return strings.HasPrefix(code, "08") || slices.Contains(sqlStates, code)
 	case errors.As(err, &redis):
-		kind, _, _ := strings.Cut(redis.Error(), " ")
-		return slices.Contains(redisKinds, kind)
+		text := redis.Error()
+		if strings.HasPrefix(text, "ERR Error running script") { // before Redis 7, with the error behind ": -"
+			_, text, _ = strings.Cut(text, ": -")
+		}
+		kind, _, _ := strings.Cut(text, " ")
+		return slices.Contains(redisKinds, kind) || strings.HasPrefix(text, "ERR max number of clients")
 	}
 	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }

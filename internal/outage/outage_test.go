@@ -28,6 +28,8 @@ func TestIs(t *testing.T) {
 		&net.DNSError{Err: "no such host", IsNotFound: true},
 		&pgconn.PgError{Code: "57P01"}, &pgconn.PgError{Code: "57P03"}, &pgconn.PgError{Code: "08006"}, &pgconn.PgError{Code: "53300"},
 		reply("LOADING Redis is loading the dataset in memory"), reply("READONLY You can't write against a read only replica."),
+		reply("ERR max number of clients reached"), reply("BUSY Redis is busy running a script."),
+		reply("ERR Error running script (call to f_1028): @user_script:4: @user_script: 4: -READONLY You can't write against a read only replica."),
 	} {
 		if errors.Is(err, net.ErrClosed) {
 			err = &net.OpError{Op: "read", Err: err}
@@ -36,6 +38,7 @@ func TestIs(t *testing.T) {
 	}
 	for _, err := range []error{
 		nil, errors.New("closed pool"), redis.Nil, redis.ErrClosed, reply("NOAUTH Authentication required."), reply("ERR unknown command"),
+		reply("ERR Error running script (call to f_1028): @user_script:4: WRONGTYPE"), reply("BUSYGROUP Consumer Group name already exists"),
 		&pgconn.PgError{Code: "28P01"}, &pgconn.PgError{Code: "3F000"}, &pgconn.PgError{Code: "42883"},
 		errors.Join(&pgconn.PgError{Code: "28P01"}, refused),
 	} {

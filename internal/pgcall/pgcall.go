@@ -23,6 +23,9 @@ const (
 	codeExhausted         = "ZF005" // of package migrations
 	codeSequenceExhausted = "2200H"
 
+	codeReadOnly    = "25006"
+	codeUnsupported = "0A000" // from BEGIN READ WRITE on a standby
+
 	// rollbackTimeout bounds the rollback of a transaction that has failed.
 	rollbackTimeout = 5 * time.Second
 )
@@ -46,16 +49,42 @@ func CheckIdle(conn *pgx.Conn) error {
 
 // Transact sends BEGIN, the statement and COMMIT in one packet, and scans the statement's
 // one row into row. The values of row are valid only if the error is nil: then the commit
-// is confirmed. Errors are those of [Explain].
+// is confirmed. Errors are those of [Explain]. A standby is [token.ErrUnreachable]: it has
+// applied nothing, and may be promoted.
 func Transact(ctx context.Context, db DB, sql string, args []any, row ...any) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
+	err := transact(ctx, db, sql, args, row)
+	if code := SQLState(err); code != codeReadOnly && code != codeUnsupported {
+		return Explain(ctx, err)
+	}
+	// Other servers return these codes too, for what does not heal.
+	standby, asked := inRecovery(ctx, db)
+	switch {
+	case asked != nil:
+		return Explain(ctx, asked)
+	case standby:
+		return fmt.Errorf("%w: the request was sent to a standby: connect to the primary, as with target_session_attrs=read-write; "+
+			"a pooler that splits reads from writes must send the functions of this schema there: %w", token.ErrUnreachable, err)
+	}
+	return Explain(ctx, transact(ctx, db, sql, args, row)) // it may have been promoted before the question
+}
+
+func transact(ctx context.Context, db DB, sql string, args []any, row []any) error {
 	b := &pgx.Batch{}
 	b.BeginTx(TxOptions)
 	b.Queue(sql, args...)
 	b.Queue("commit")
-	return Explain(ctx, read(ctx, db.SendBatch(ctx, b), row))
+	return read(ctx, db.SendBatch(ctx, b), row)
+}
+
+func inRecovery(ctx context.Context, db DB) (standby bool, err error) {
+	b := &pgx.Batch{}
+	b.Queue("SELECT pg_catalog.pg_is_in_recovery()")
+	results := db.SendBatch(ctx, b)
+	err = results.QueryRow().Scan(&standby)
+	return standby, errors.Join(err, results.Close())
 }
 
 func read(ctx context.Context, br pgx.BatchResults, row []any) error {
@@ -92,9 +121,11 @@ func Explain(ctx context.Context, err error) error {
 }
 
 // Unreachable adds [token.ErrUnreachable] to err if the server could not be
-// reached. err must not be caused by a context.
+// reached, or is not the one that target_session_attrs demands. err must not be caused by
+// a context.
 func Unreachable(err error) error {
-	if outage.Is(err) && !errors.Is(err, token.ErrUnreachable) {
+	standby := errors.Is(err, pgconn.ErrReadOnlyConnection) || errors.Is(err, pgconn.ErrStandbyConnection)
+	if (standby || outage.Is(err)) && !errors.Is(err, token.ErrUnreachable) {
 		return fmt.Errorf("%w: %w", token.ErrUnreachable, err)
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost/fencepost/internal/pgcall"
+	"github.com/fencepost/fencepost/token"
 )
 
 var (
@@ -70,8 +71,11 @@ func (i *Issuer) run(ctx context.Context, sql string, args []any, row ...any) er
 	}
 	err := db.QueryRow(ctx, i.statements[sql], args...).Scan(row...)
 	if needsBegin[pgcall.SQLState(err)] {
-		i.begins.Store(true)
-		return i.transact(ctx, sql, args, row...)
+		err = i.transact(ctx, sql, args, row...)
+		if !errors.Is(err, token.ErrUnreachable) { // a standby returns 25006 too
+			i.begins.Store(true)
+		}
+		return err
 	}
 	return pgcall.Explain(ctx, err)
 }

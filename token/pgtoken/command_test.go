@@ -5,6 +5,7 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/pgtoken"
 )
@@ -157,4 +159,87 @@ func TestSessionThatIsSerializableAndReadOnly(t *testing.T) {
 		require.ErrorAs(t, <-failed, &server)
 		require.Equal(t, "40001", server.Code)
 	})
+}
+
+// refusals is an Issuer that reports the first error of its waiters.
+type refusals struct {
+	*pgtoken.Issuer
+	errs chan error
+}
+
+func (r *refusals) Wait(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
+	grant, err := r.Issuer.Wait(ctx, resource, holder, ttl)
+	select {
+	case r.errs <- err:
+	default:
+	}
+	return grant, err
+}
+
+// promoted is a DB whose server is promoted after it has refused a request.
+type promoted struct {
+	pgtoken.DB
+	batches int
+	promote func()
+}
+
+func (p *promoted) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	if p.batches++; p.batches == 2 {
+		p.promote()
+	}
+	return p.DB.SendBatch(ctx, b)
+}
+
+func TestAWaitSurvivesAFailover(t *testing.T) {
+	t.Parallel()
+	primary := testenv.OwnPostgres(t)
+	testenv.Migrate(t, primary.URL())
+	standby := primary.Standby()
+	primary.CaughtUp()
+	var granted []<-chan error
+	for text, attrs := range map[string]string{
+		"the request was sent to a standby": "any", "read only connection": "read-write", "server is in standby mode": "primary",
+	} {
+		for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeDescribeExec} {
+			pool := pgtest.Pool(t, standby.URL(), func(config *pgxpool.Config) {
+				one, err := pgx.ParseConfig("target_session_attrs=" + attrs)
+				require.NoError(t, err)
+				config.ConnConfig.ValidateConnect, config.ConnConfig.DefaultQueryExecMode = one.ValidateConnect, mode
+			})
+			waiter := &refusals{closed(t, &pgtoken.Issuer{DB: pool}), make(chan error, 1)}
+			locker := &lock.Locker{Issuer: waiter, WaitTimeout: long, DangerouslyWithoutClaim: true}
+			grant := make(chan error, 1)
+			granted = append(granted, grant)
+			go func() {
+				grant <- locker.Hold(t.Context(), attrs+mode.String(), func(context.Context) error { return nil })
+			}()
+			err := <-waiter.errs
+			require.ErrorIs(t, err, token.ErrUnreachable)
+			require.ErrorContains(t, err, text)
+			err = noWait(locker).Hold(t.Context(), "a", nil)
+			require.ErrorIs(t, err, token.ErrUnreachable, "at once")
+		}
+	}
+	during := &promoted{DB: pgtest.Pool(t, standby.URL(), nil), promote: standby.Promote}
+	pgtest.Acquire(t, &pgtoken.Issuer{DB: during}, "during")
+	require.Equal(t, 3, during.batches, "the request, the question, and the request again")
+	for _, grant := range granted {
+		require.NoError(t, <-grant)
+	}
+}
+
+func noWait(l *lock.Locker) *lock.Locker {
+	once := *l
+	once.NoWait = true
+	return &once
+}
+
+// A refusal with the code of a standby, by a server that is none, does not heal.
+func TestAReadOnlyPrimaryIsNoOutage(t *testing.T) {
+	t.Parallel()
+	pool, schema := testenv.Postgres(t)
+	pgtest.Exec(t, pool, "ALTER FUNCTION "+pgtest.In(schema, "try_acquire")+" SET transaction_read_only = on")
+	err := refused(t, &pgtoken.Issuer{DB: pool, Schema: schema}, "a")
+	require.ErrorContains(t, err, "25006")
+	require.NotErrorIs(t, err, token.ErrUnreachable)
 }

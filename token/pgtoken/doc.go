@@ -47,6 +47,9 @@
 // refuses it, and [Issuer.Recover] raises the issuer. Leases end by the server's clock:
 // if it is set forward, they end early.
 //
+// A standby is [token.ErrUnreachable], so that a bounded wait survives a failover. Name
+// all hosts in the connection string, with target_session_attrs=read-write.
+//
 // A release that hands nothing over does not wait for the disk. If a crash undoes it, the
 // resource is free when its ttl has passed.
 //

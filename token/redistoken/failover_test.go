@@ -1,12 +1,14 @@
 package redistoken_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/test/serverproc"
 	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/redistoken"
 )
@@ -98,6 +101,71 @@ func confirmed(t *testing.T, iss *redistoken.Issuer, holder string) (tok token.T
 	}, testTimeout, time.Millisecond)
 	require.NoError(t, err)
 	return tok
+}
+
+// refusals is an Issuer that reports the first error of its waiters.
+type refusals struct {
+	*redistoken.Issuer
+	errs chan error
+}
+
+func (r *refusals) Wait(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
+	grant, err := r.Issuer.Wait(ctx, resource, holder, ttl)
+	select {
+	case r.errs <- err:
+	default:
+	}
+	return grant, err
+}
+
+func TestAWaitSurvivesAServerThatRefusesWrites(t *testing.T) {
+	t.Parallel()
+	for kind, refuses := range map[string]func(t *testing.T, client *redis.Client) (heal func()){
+		"NOREPLICAS": func(t *testing.T, client *redis.Client) func() {
+			require.NoError(t, client.ConfigSet(t.Context(), "min-replicas-to-write", "1").Err())
+			return func() { require.NoError(t, client.ConfigSet(t.Context(), "min-replicas-to-write", "0").Err()) }
+		},
+		"MISCONF": func(t *testing.T, client *redis.Client) func() {
+			folder, err := client.ConfigGet(t.Context(), "dir").Result()
+			require.NoError(t, err)
+			file := filepath.Join(folder["dir"], "dump.rdb")
+			require.NoError(t, os.MkdirAll(filepath.Join(file, "in the way"), 0o700))
+			require.NoError(t, client.ConfigSet(t.Context(), "save", "3600 1").Err())
+			saves := func(status string) {
+				require.NoError(t, client.BgSave(t.Context()).Err())
+				require.Eventually(t, func() bool {
+					return strings.Contains(client.Info(t.Context(), "persistence").Val(), "rdb_last_bgsave_status:"+status)
+				}, testTimeout, 5*time.Millisecond)
+			}
+			saves("err")
+			return func() { require.NoError(t, os.RemoveAll(file)); saves("ok") }
+		},
+		"BUSY": func(t *testing.T, client *redis.Client) func() {
+			require.NoError(t, client.ConfigSet(t.Context(), "lua-time-limit", "1").Err())
+			ended := make(chan error, 1)
+			go func() { ended <- client.Eval(context.WithoutCancel(t.Context()), "while true do end", nil).Err() }()
+			require.Eventually(t, func() bool { return redis.HasErrorPrefix(client.Ping(t.Context()).Err(), "BUSY") }, testTimeout, time.Millisecond)
+			return func() {
+				require.NoError(t, client.ScriptKill(t.Context()).Err())
+				require.ErrorContains(t, <-ended, "killed")
+			}
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			client := testenv.OwnRedis(t).Client()
+			waiter := &refusals{closing(t, &redistoken.Issuer{Client: client}), make(chan error, 1)}
+			heal := refuses(t, client)
+			locker := &lock.Locker{Issuer: waiter, WaitTimeout: long, DangerouslyWithoutClaim: true}
+			held := make(chan error, 1)
+			go func() { held <- locker.Hold(t.Context(), resource, func(context.Context) error { return nil }) }()
+			err := <-waiter.errs
+			require.ErrorIs(t, err, token.ErrUnreachable)
+			require.ErrorContains(t, err, kind+" ")
+			heal()
+			require.NoError(t, <-held)
+		})
+	}
 }
 
 // hazard R11
