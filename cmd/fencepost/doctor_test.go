@@ -99,6 +99,7 @@ func TestDoctorWithoutAServer(t *testing.T) {
 	for args, text := range map[string]string{
 		"":                                      "doctor: no server: give --redis=URL, --postgres=URL or --mysql=DSN, or set",
 		"--redis localhost":                     "redis: not a redis:// URL",
+		"--redis redis:u:sekret@locks:6379":     "redis: not a redis:// URL with a host",
 		"--postgres postgres://%zz":             "postgres: neither",
 		"--mysql root:sekret@127.0.0.1":         "mysql: not a DSN that can be read",
 		"--mysql root:sekret@tcp(127.0.0.1:1)/": "mysql at 127.0.0.1:1, database none cannot be used: ",

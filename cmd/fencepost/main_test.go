@@ -101,6 +101,7 @@ func TestStatusOfWhatCannotBeRun(t *testing.T) {
 		"no rounds":             {"simulate --rounds 0", "rounds: 0"},
 		"a ttl too short":       {"simulate --ttl 1ms", "ttl: 1ms"},
 		"no redis URL":          {"simulate --redis localhost", "redis: not a redis:// URL"},
+		"a redis without //":    {"simulate --redis redis:u:sekret@locks:6379", "redis: not a redis:// URL with a host"},
 		"redis is not there":    {"simulate --json --redis redis://:sekret@127.0.0.1:1", "redis at 127.0.0.1:1 cannot be used"},
 		"postgres is not there": {"simulate --postgres postgres://u:sekret@127.0.0.1:1/db", "postgres cannot be used"},
 	} {

@@ -43,6 +43,7 @@ func TestRunOfWhatCannotBeRun(t *testing.T) {
 		"two stores":            {append(redis, "--postgres", "postgres://h", "job", "true"), 125, "give --redis or --postgres"},
 		"an empty flag":         {append(redis, "--postgres=", "job", "true"), 125, "--redis or --postgres is empty"},
 		"no redis URL":          {[]string{"--redis", "sekret", "job", "true"}, 125, "not a redis:// URL"},
+		"a redis without //":    {[]string{"--redis", "redis:u:sekret@locks:6379", "job", "true"}, 125, "--redis: not a redis:// URL with a host"},
 		"redis is not there":    {[]string{"--redis", "redis://:sekret@127.0.0.1:1", "job", "true"}, 125, "redis at 127.0.0.1:1"},
 		"postgres is not there": {[]string{"--postgres", "postgres://:sekret@127.0.0.1:1", "job", "true"}, 125, "postgres cannot"},
 		"a long grace":          {append(redis, "--ttl", "1s", "--grace", "1s", "job", "true"), 125, "a fifth of --ttl, 200ms"},

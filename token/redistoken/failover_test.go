@@ -3,10 +3,8 @@ package redistoken_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/internal/test/serverproc"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
@@ -230,19 +227,7 @@ func expire(t *testing.T, client redis.UniversalClient, lock, holder string) {
 // replica.
 func sentinel(t *testing.T, master *testenv.RedisServer) string {
 	t.Helper()
-	path, err := exec.LookPath("redis-server")
-	require.NoError(t, err)
-	port := serverproc.FreePort(t)
-	host, masterPort, err := net.SplitHostPort(master.Addr())
-	require.NoError(t, err)
-	folder := t.TempDir()
-	file := filepath.Join(folder, "sentinel.conf")
-	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "port %d\nbind 127.0.0.1\ndir %s\nsentinel monitor main %s %s 1\n"+
-		"sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n", port, folder, host, masterPort), 0o600))
-	cmd := exec.Command(path, file, "--sentinel")
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	addr := serverproc.Loopback(port)
+	addr := testenv.Sentinel(t, master)
 	own := redis.NewSentinelClient(&redis.Options{Addr: addr})
 	defer own.Close()
 	require.Eventually(t, func() bool {

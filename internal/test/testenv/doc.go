@@ -23,6 +23,7 @@
 //	OwnRedis        a server               for one test: killed, cut off, promoted
 //	OwnPostgres     a server, standbys     the same
 //	RedisCluster    masters and replicas   the same
+//	Sentinel        a Sentinel             the same, beside a Redis
 //	Galera          nodes of MariaDB       the same
 //	OwnMariaDB      a server               for one test
 //	OwnPgBouncer    a pooler               for one test, in front of the shared PostgreSQL or a proxy of it

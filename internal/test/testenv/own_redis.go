@@ -193,6 +193,20 @@ func (c *ClusterOfRedis) Failover(key string) *RedisServer {
 	return dead
 }
 
+// Sentinel starts a Sentinel for this test, which watches master under the name "main". It
+// returns the Sentinel's address. A failure of the master is detected after half a second.
+func Sentinel(t testing.TB, master *RedisServer) string {
+	t.Helper()
+	path, version, err := redisBinary()
+	argv := func(_ string, port int) []string {
+		return []string{"sh", "-c", `printf 'port %s\nbind 127.0.0.1\nsentinel monitor main 127.0.0.1 %s 1\n` +
+			`sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n' "$2" "$3" >sentinel.conf; exec "$1" sentinel.conf --sentinel`,
+			"sh", path, strconv.Itoa(port), strconv.Itoa(master.own.Port)}
+	}
+	p := serverproc.Program{Title: "version " + version + " of " + path, Argv: argv, Ready: "+monitor master main", Signal: "TERM"}
+	return serverproc.Loopback(startOwn(t, p, err).Port)
+}
+
 // OwnEtcd starts this machine's etcd for this test, and returns the address of its one
 // member, "127.0.0.1:port". It is removed at the end of the test.
 func OwnEtcd(t testing.TB) string {

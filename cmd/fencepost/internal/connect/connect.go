@@ -8,6 +8,8 @@ import (
 	_ "embed" // the statement
 	"errors"
 	"fmt"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -82,21 +84,57 @@ func PostgresDB(ctx context.Context, config *pgx.ConnConfig) (*sql.DB, error) {
 	return db, nil
 }
 
-// Redis returns a client, and a function that returns an error if the server does not
-// answer. flag has the URL.
-func Redis(url, flag string) (*redis.Client, func(ctx context.Context) error, error) {
-	options, err := redis.ParseURL(url)
-	if err != nil {
-		return nil, nil, BadURL(flag + ": not a redis:// URL")
+// RedisOptions parses the URL, which flag has. It returns an error unless the URL has a host,
+// or a path after unix://: the driver takes redis:host:6379 for a server on this machine.
+func RedisOptions(text, flag string) (*redis.Options, error) {
+	options, err := redis.ParseURL(text)
+	if u, _ := url.Parse(text); err != nil || options.Network != "unix" && u.Hostname() == "" {
+		return nil, BadURL(flag + ": not a redis:// URL with a host, as redis://host:6379, or unix:///path,")
 	}
 	options.ContextTimeoutEnabled = true
+	return options, nil
+}
+
+// Redis returns a client, and a function that returns an error if the server does not
+// answer, or is a node of a Cluster or a Sentinel. flag has the URL.
+func Redis(url, flag string) (*redis.Client, func(ctx context.Context) error, error) {
+	options, err := RedisOptions(url, flag)
+	if err != nil {
+		return nil, nil, err
+	}
 	client := redis.NewClient(options)
 	return client, func(ctx context.Context) error {
-		if err := client.Ping(ctx).Err(); err != nil {
+		err := client.Ping(ctx).Err()
+		if err == nil {
+			err = hasAllKeys(ctx, client)
+		}
+		if err != nil {
 			return fmt.Errorf("redis at %s cannot be used: %w", options.Addr, err)
 		}
 		return nil
 	}, nil
+}
+
+// hasAllKeys returns an error for a Sentinel, and for a node of a Cluster. A node that has all
+// slots is refused too: a slot can move to another node while the command runs.
+func hasAllKeys(ctx context.Context, client *redis.Client) error {
+	hello := redis.NewMapStringInterfaceCmd(ctx, "hello") // every user may send it
+	var mode string
+	if err := client.Process(ctx, hello); err == nil {
+		mode = fmt.Sprint("redis_mode:", hello.Val()["mode"])
+	} else if mode, err = client.Info(ctx, "server").Result(); err != nil { // Redis 5 has no HELLO
+		var hidden redis.Error
+		if !errors.As(err, &hidden) {
+			return err
+		}
+	}
+	switch {
+	case strings.Contains(mode, "redis_mode:cluster"):
+		return errors.New("it is a node of a Cluster: give the URL of a Redis that has all keys, or use package redistoken or redisguard with a ClusterClient")
+	case strings.Contains(mode, "redis_mode:sentinel"):
+		return errors.New("it is a Sentinel: give the URL of the Redis that it watches")
+	}
+	return nil
 }
 
 // GrantSQL selects the GRANTs that a role lacks. Its arguments are the schema, the tables to

@@ -6,6 +6,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func TestARedisURLHasAHost(t *testing.T) {
+	t.Parallel()
+	for url, addr := range map[string]string{
+		"redis://locks": "locks:6379", "rediss://u:sekret@locks:1/2?protocol=2": "locks:1", "redis://[::1]:1": "[::1]:1", "unix:///run/redis.sock?db=1": "/run/redis.sock",
+		"redis:locks:6379": "", "rediss:u:sekret@locks": "", "redis:": "", "redis://": "", "redis://:6379": "", "redis://u:sekret@:6379/0": "", "redis:///0": "",
+		"unix:run/redis.sock": "", "unix://locks": "", "locks:6379": "", "redis://u:sekret@locks:x": "",
+	} {
+		options, err := RedisOptions(url, "--redis")
+		if addr == "" {
+			require.ErrorContains(t, err, "--redis: not a redis:// URL with a host, as redis://host:6379", url)
+			require.NotContains(t, err.Error(), "sekret")
+			continue
+		}
+		require.NoError(t, err, url)
+		require.Equal(t, addr, options.Addr)
+	}
+}
+
 func TestTheServerGetsTheApplicationsName(t *testing.T) {
 	t.Parallel()
 	for url, name := range map[string]string{

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
 	"github.com/fencepost/fencepost/internal/cli"
 )
@@ -108,9 +106,9 @@ func within(ctx context.Context, examine examination) (*Report, error) {
 // examinations parses all URLs before any server is examined.
 func (c *Cmd) examinations() (all []examination, err error) {
 	for _, url := range c.Redis {
-		options, err := redis.ParseURL(url)
+		options, err := connect.RedisOptions(url, "redis")
 		if err != nil {
-			return nil, connect.BadURL("redis: not a redis:// URL")
+			return nil, err
 		}
 		all = append(all, Redis{Options: options, Prefix: c.Prefix}.Examine)
 	}

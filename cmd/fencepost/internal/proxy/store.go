@@ -157,7 +157,7 @@ func (c *Cmd) store(ctx context.Context, log *logger) (markStore, error) {
 	switch {
 	case c.DangerouslyMemory:
 		store = markStore{marks: new(guard.Memory), ready: func(context.Context) error { return nil }, close: func() {}}
-	case strings.HasPrefix(c.Store, "redis://"), strings.HasPrefix(c.Store, "rediss://"):
+	case strings.HasPrefix(c.Store, "redis:"), strings.HasPrefix(c.Store, "rediss:"), strings.HasPrefix(c.Store, "unix:"):
 		store, err = c.redis()
 	default:
 		store, err = c.postgres(ctx, log)

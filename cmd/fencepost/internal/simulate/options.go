@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
 	"github.com/fencepost/fencepost/internal/subprocess"
 )
 
@@ -55,26 +56,14 @@ func (o Options) Check() error {
 	case len(o.Writer) == 0:
 		return errors.New("no command line for the writers")
 	}
-	return errors.Join(
-		checkURL("redis", o.Redis, "redis", "rediss", "unix"),
-		checkURL("postgres", o.Postgres, "postgres", "postgresql"),
-	)
-}
-
-func checkURL(flag, text string, schemes ...string) error {
-	if text == "" {
-		return nil
+	var redis, postgres error
+	if o.Redis != "" {
+		_, redis = connect.RedisOptions(o.Redis, "redis")
 	}
-	u, err := url.Parse(text)
-	if err != nil {
-		return fmt.Errorf("%s: not a URL", flag) // err would show its password
+	if u, err := url.Parse(o.Postgres); o.Postgres != "" && (err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql") {
+		postgres = connect.BadURL("postgres: not a postgres:// URL") // err would show its password
 	}
-	for _, scheme := range schemes {
-		if u.Scheme == scheme {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s: not a %s:// URL", flag, schemes[0])
+	return errors.Join(redis, postgres)
 }
 
 // A Way is what a writer does between its read and its write.

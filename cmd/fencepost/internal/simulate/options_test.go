@@ -22,8 +22,8 @@ func TestOptionsThatCannotBeMeant(t *testing.T) {
 		"no writer":           {func(o *simulate.Options) { o.Writer = nil }, "writers"},
 		"a redis address":     {func(o *simulate.Options) { o.Redis = "localhost:6379" }, "redis: not a redis:// URL"},
 		"a postgres DSN":      {func(o *simulate.Options) { o.Postgres = "host=x password=sekret" }, "postgres: not a postgres:// URL"},
-		"no URL of redis":     {func(o *simulate.Options) { o.Redis = "redis://u:sekret@[" }, "redis: not a URL"},
-		"a port that is none": {func(o *simulate.Options) { o.Postgres = "postgres://u:sekret@h:port/" }, "postgres: not a URL"},
+		"no URL of redis":     {func(o *simulate.Options) { o.Redis = "redis://u:sekret@[" }, "redis: not a redis:// URL"},
+		"a port that is none": {func(o *simulate.Options) { o.Postgres = "postgres://u:sekret@h:port/" }, "postgres: not a postgres:// URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -133,18 +133,15 @@ func (s *servers) fillStore(ctx context.Context) error {
 
 // connectRedis returns a client. It returns an error if the server does not answer.
 func connectRedis(ctx context.Context, address string) (*redis.Client, error) {
-	options, err := redis.ParseURL(address)
+	client, ping, err := connect.Redis(address, "redis")
 	if err != nil {
-		return nil, fmt.Errorf("redis: %w", err)
+		return nil, err
 	}
-	// Otherwise a call would return only after the client's own timeouts.
-	options.ContextTimeoutEnabled = true
-	client := redis.NewClient(options)
 	ctx, cancel := connect.Within(ctx)
 	defer cancel()
-	if err := client.Ping(ctx).Err(); err != nil {
+	if err := ping(ctx); err != nil {
 		client.Close()
-		return nil, fmt.Errorf("redis at %s cannot be used: %w", options.Addr, connect.WithCause(ctx, err))
+		return nil, connect.WithCause(ctx, err)
 	}
 	return client, nil
 }
