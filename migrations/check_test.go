@@ -382,3 +382,38 @@ func TestCheckThroughAPooler(t *testing.T) {
 		})
 	}
 }
+
+// hazard P8
+// A pooler in transaction mode gives the session that has the lock to the next client.
+func TestUpThroughAPooler(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	set := migrations.Set{Schema: f.schema + "_pooled"}
+	f.atEnd(t, "DROP SCHEMA IF EXISTS "+set.Schema+" CASCADE")
+	open := func(url string) *sql.DB {
+		db, err := sql.Open("pgx", url)
+		require.NoError(t, err)
+		db.SetMaxOpenConns(1)
+		return opened(t, db)
+	}
+	pooler := testenv.PgBouncer(t)
+	for range 2 {
+		require.True(t, one[bool](t, open(pooler+"&default_query_exec_mode=exec"), "SELECT pg_try_advisory_lock(1)"), "it excludes nothing")
+	}
+	for _, mode := range []string{"cache_statement", "exec"} {
+		var waits []func() error
+		for range 4 { // as many as it has sessions
+			db := open(pooler + "&default_query_exec_mode=" + mode)
+			waits = append(waits, pgtest.Later(t, func() error { return set.Up(t.Context(), db) }))
+		}
+		for _, wait := range append(waits, func() error { return set.Down(t.Context(), open(pooler)) }) {
+			require.ErrorContains(t, wait(), "migrations: postgres: there is a pooler in transaction mode", mode)
+		}
+	}
+	require.Zero(t, get[int](t, f, f, "SELECT count(*) FROM pg_namespace WHERE nspname = $1", set.Schema))
+
+	kept := open(testenv.OwnPgBouncer(t, "", "pool_mode = session"))
+	require.NoError(t, set.Up(t.Context(), kept))
+	require.NoError(t, set.Check(t.Context(), kept))
+	require.NoError(t, set.Down(t.Context(), kept))
+}

@@ -38,8 +38,8 @@
 //
 //	GRANT USAGE ON SCHEMA fencepost TO app
 //
-// On PostgreSQL and MySQL, Up needs a session of its own, so it must not run through a
-// pooler in transaction mode. Down deletes all marks: after the next Up, tokens that were
+// On PostgreSQL and MySQL, Up needs a session of its own. It refuses a PgBouncer in
+// transaction mode; on MySQL, give it the server's own address. Down deletes all marks: after the next Up, tokens that were
 // refused before are admitted.
 //
 // # Where next
@@ -54,9 +54,10 @@ package migrations
 //	set.go              the settings, and which are refused; the files for another goose (FS) or
 //	                    as a script (SQL); the wrong Dialect ("the database seems to be")
 //	migrate.go          Up and Down; "the database is at version": newer than the program; how
-//	                    goose is set up, without its global state
+//	                    goose is set up, without its global state; LockedError
 //	postgres.go         PostgreSQL: the schema ("this role may not create it"), its lock ("was
-//	                    lost while migrating"); "tables are still protected"; the engine check
+//	                    lost while migrating"), and poolers that break it; "tables are still
+//	                    protected"; the engine check
 //	mysql.go            MySQL: the named lock of the server; an interrupted Up; "the lock was
 //	                    not granted"; the engine check
 //	sqlite.go           SQLite: concurrent Ups without a lock, a busy database

@@ -5,15 +5,21 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pressly/goose/v3"
 )
 
 // Up applies the migrations that db lacks, each in a transaction of its own. It returns
 // nil if db has them all, and possibly newer ones that this library does not have. Any
-// number of processes may call it at once: one applies, the others wait until it is done
-// or their ctx ends. If ctx ends or a migration fails, the earlier migrations stay
-// applied, and the next Up continues after them.
+// number of processes may call it at once: one applies, the others wait until it is done.
+// If another one is not done within [Set.WaitTimeout], or until ctx ends, Up returns a
+// [*LockedError]. If ctx ends or a migration fails, the earlier migrations stay applied, and
+// the next Up continues after them.
+//
+// The lock belongs to a session, so Up returns an error behind a pooler of PostgreSQL in
+// transaction mode. To see that, it opens a second connection if a pooler answers; it sees it
+// only through the driver pgx/stdlib.
 //
 // On PostgreSQL, Up creates the schema if it does not exist, owned by the role of db. It
 // returns [ErrUnversioned] if the tables exist and Up did not create them, and
@@ -28,7 +34,7 @@ func (s Set) Up(ctx context.Context, db *sql.DB) error {
 		case SQLite:
 			return upSQLite(ctx, db, table, p)
 		default:
-			return s.upPostgres(ctx, db, name, table, p)
+			return s.upPostgres(ctx, schemaLock{name, db, s.waitTimeout()}, table, p)
 		}
 	})
 }
@@ -46,7 +52,8 @@ func (s Set) Up(ctx context.Context, db *sql.DB) error {
 //
 // Down returns [ErrUnversioned] if Up did not create the tables. It returns other errors
 // if a newer library has migrated the database (with the version) and if tables are still
-// protected (with their names). In these cases it changes nothing.
+// protected (with their names), and the errors of Up for its lock. In these cases it changes
+// nothing.
 func (s Set) Down(ctx context.Context, db *sql.DB) error {
 	return s.migrate(ctx, db, func(name schema, table versions, p *goose.Provider) error {
 		var err error
@@ -56,7 +63,11 @@ func (s Set) Down(ctx context.Context, db *sql.DB) error {
 		case MySQL:
 			err = downLocked(ctx, db, s.Dialect, table, p)
 		default:
-			if err = unprotected(ctx, db, name, table); err == nil {
+			lock := schemaLock{name, db, s.waitTimeout()}
+			if err = lock.ownSession(ctx); err == nil {
+				err = unprotected(ctx, lock, table)
+			}
+			if err == nil {
 				err = downLocked(ctx, db, s.Dialect, table, p)
 			}
 		}
@@ -75,6 +86,37 @@ func downLocked(ctx context.Context, db *sql.DB, d Dialect, table versions, p *g
 	}
 	_, err = p.DownTo(ctx, 0)
 	return err
+}
+
+// LockedError is returned by [Set.Up] and [Set.Down] if another Up or Down has not released the
+// lock within [Set.WaitTimeout], or until ctx has ended. This call has changed no table of marks.
+type LockedError struct {
+	// Holder describes the session that has the lock, as far as the role may see it: on
+	// PostgreSQL its process, application_name, role and address, and since when it is
+	// connected and in its state; on MySQL its connection and account.
+	Holder string
+	// Err is how the wait ended.
+	Err error
+}
+
+// Error returns both fields.
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("another up or down has the lock: %s: %v", e.Holder, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *LockedError) Unwrap() error { return e.Err }
+
+// lockedBy returns a [LockedError] if query, of one row, finds the holder of the lock, and err
+// if it does not. The caller has no connection: the pool may have only one.
+func lockedBy(ctx context.Context, db *sql.DB, err error, query string, args ...any) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	var holder string
+	if db.QueryRowContext(ctx, query, args...).Scan(&holder) != nil {
+		return err
+	}
+	return &LockedError{holder, err}
 }
 
 // newer adds the versions of database and library to goose's "version not found".
@@ -122,9 +164,9 @@ func (s Set) provider(db *sql.DB, name schema, table versions) (*goose.Provider,
 	options := []goose.ProviderOption{goose.WithStore(table), goose.WithDisableGlobalRegistry(true), goose.WithVerbose(false)}
 	switch s.Dialect {
 	case Postgres:
-		options = append(options, goose.WithSessionLocker(schemaLock{name}))
+		options = append(options, goose.WithSessionLocker(schemaLock{name, db, s.waitTimeout()}))
 	case MySQL:
-		options = append(options, goose.WithSessionLocker(databaseLock{}))
+		options = append(options, goose.WithSessionLocker(databaseLock{db, s.waitTimeout()}))
 	case SQLite:
 		options = append(options, goose.WithSessionLocker(rollbackAfter{}))
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -15,7 +17,7 @@ func (s Set) upMySQL(ctx context.Context, db *sql.DB, table versions, p *goose.P
 	if err := s.probeMySQL(ctx, db); err != nil {
 		return err
 	}
-	if err := prepareMySQL(ctx, db, table); err != nil {
+	if err := prepareMySQL(ctx, db, databaseLock{db, s.waitTimeout()}, table); err != nil {
 		return err
 	}
 	_, err := p.Up(ctx)
@@ -36,13 +38,12 @@ func (s Set) probeMySQL(ctx context.Context, db *sql.DB) error {
 
 // prepareMySQL creates the version table under the lock. CREATE TABLE commits, so an
 // interrupted process may leave a table without goose's version 0.
-func prepareMySQL(ctx context.Context, db *sql.DB, table versions) (err error) {
+func prepareMySQL(ctx context.Context, db *sql.DB, alone databaseLock, table versions) (err error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	var alone databaseLock
 	if err := alone.SessionLock(ctx, conn); err != nil {
 		return err
 	}
@@ -61,22 +62,33 @@ func prepareMySQL(ctx context.Context, db *sql.DB, table versions) (err error) {
 
 // databaseLock locks the session's database, with a named lock of the server, while goose
 // works in it.
-type databaseLock struct{}
+type databaseLock struct {
+	db   *sql.DB
+	wait time.Duration
+}
 
 var _ lock.SessionLocker = databaseLock{}
 
 // Named locks are global to the server, and a name has at most 64 characters.
 const lockName = "CONCAT('fencepost/', LEFT(SHA2(DATABASE(), 256), 40))"
 
-// SessionLock waits in the server for a year, because MariaDB has no infinite
-// timeout. If ctx ends, the driver closes the connection, which ends the wait.
-func (databaseLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
+// SessionLock waits in the server. If ctx ends, the driver closes the connection, which ends
+// the wait.
+func (l databaseLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	var held sql.NullBool
-	err := conn.QueryRowContext(ctx, "SELECT GET_LOCK("+lockName+", 31536000)").Scan(&held)
-	if err == nil && !held.Bool {
+	err := conn.QueryRowContext(ctx, fmt.Sprintf("SELECT GET_LOCK("+lockName+", %f)", l.wait.Seconds())).Scan(&held)
+	switch {
+	case err == nil && !held.Valid:
 		err = errors.New("the lock was not granted: does the DSN name a database?")
+	case err == nil && !held.Bool:
+		err = fmt.Errorf("not granted within %s", l.wait)
 	}
-	return discardOn(conn, err)
+	if err = discardOn(conn, err); err == nil {
+		return nil
+	}
+	return lockedBy(ctx, l.db, err, "SELECT CONCAT_WS(', ', CONCAT('connection ', l.id), CONCAT('account ', p.user, ' from ', p.host), "+
+		"CONCAT(LOWER(p.command), ' for ', p.time, ' s')) FROM (SELECT IS_USED_LOCK("+lockName+") AS id) l "+
+		"LEFT JOIN information_schema.processlist p ON p.id = l.id WHERE l.id IS NOT NULL")
 }
 
 // SessionUnlock releases the lock.

@@ -1,27 +1,64 @@
 package migrations
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
 	"github.com/fencepost/fencepost/internal/engine"
+	"github.com/fencepost/fencepost/internal/pgpooler"
 )
 
-func (s Set) upPostgres(ctx context.Context, db *sql.DB, name schema, table versions, p *goose.Provider) error {
-	if err := s.probePostgres(ctx, db); err != nil {
+func (s Set) upPostgres(ctx context.Context, lock schemaLock, table versions, p *goose.Provider) error {
+	err := s.probePostgres(ctx, lock.db)
+	if !errors.Is(err, engine.ErrUnfenced) {
+		err = cmp.Or(lock.ownSession(ctx), err) // a pooler can be what the probe failed on
+	}
+	if err != nil {
 		return err
 	}
-	if err := preparePostgres(ctx, db, name, table); err != nil {
+	if err := preparePostgres(ctx, lock, table); err != nil {
 		return err
 	}
-	_, err := p.Up(ctx)
+	_, err = p.Up(ctx)
 	return err
+}
+
+// ownSession returns an error behind a pooler in transaction mode. There the lock of a session
+// excludes nothing, because the pooler gives the session to another Up, and outlives a client
+// that dies. Another driver than pgx is not tested.
+func (l schemaLock) ownSession(ctx context.Context) error {
+	conn, err := l.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute) // in session mode, a pool of one session never has a second
+	defer cancel()
+	return conn.Raw(func(of any) error {
+		tested, ok := of.(*stdlib.Conn)
+		if !ok {
+			return nil
+		}
+		shared, err := pgpooler.Shared(ctx, tested.Conn())
+		switch {
+		case err != nil:
+			return fmt.Errorf("whether a pooler shares sessions: %w", err)
+		case shared:
+			return errors.New("there is a pooler in transaction mode, which breaks the lock that keeps migrations apart: " +
+				"nothing was changed; use the server's own address, or a pool in session mode")
+		}
+		return nil
+	})
 }
 
 // probePostgres returns an *engine.Error for an engine that is not known to fence.
@@ -38,13 +75,13 @@ func (s Set) probePostgres(ctx context.Context, db *sql.DB) error {
 
 // preparePostgres creates the schema and the version table. Goose would create the table
 // without its lock, and needs the schema to exist.
-func preparePostgres(ctx context.Context, db *sql.DB, name schema, table versions) error {
-	tx, err := name.beginLocked(ctx, db)
+func preparePostgres(ctx context.Context, lock schemaLock, table versions) error {
+	tx, err := lock.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
-	if err := makeSchema(ctx, tx, name); err != nil {
+	if err := makeSchema(ctx, tx, lock.schema); err != nil {
 		return err
 	}
 	if exists, err := table.kept(ctx, tx, Postgres); err != nil || exists {
@@ -62,21 +99,6 @@ func preparePostgres(ctx context.Context, db *sql.DB, name schema, table version
 	return tx.Commit()
 }
 
-// beginLocked begins a transaction that has the lock of the schema until its end. It does
-// not use the connection's default isolation, whose snapshot may be fixed: a snapshot
-// from before the wait would not show what the previous process created.
-func (s schema) beginLocked(ctx context.Context, db *sql.DB) (*sql.Tx, error) {
-	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	if err != nil {
-		return nil, err
-	}
-	if _, err := tx.ExecContext(ctx, "SELECT pg_catalog.pg_advisory_xact_lock("+lockKey+")", string(s)); err != nil {
-		_ = tx.Rollback()
-		return nil, err
-	}
-	return tx, nil
-}
-
 func makeSchema(ctx context.Context, tx *sql.Tx, name schema) error {
 	var exists bool
 	row := tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)", string(name))
@@ -91,9 +113,10 @@ func makeSchema(ctx context.Context, tx *sql.Tx, name schema) error {
 
 // unprotected returns an error if tables are protected. The migration checks that too,
 // but after the newer migrations were reverted.
-func unprotected(ctx context.Context, db *sql.DB, name schema, table versions) error {
+func unprotected(ctx context.Context, lock schemaLock, table versions) error {
+	name := lock.schema
 	// Without the lock another Down could drop protected() between the two queries.
-	tx, err := name.beginLocked(ctx, db)
+	tx, err := lock.begin(ctx)
 	if err != nil {
 		return err
 	}
@@ -121,21 +144,75 @@ func unprotected(ctx context.Context, db *sql.DB, name schema, table versions) e
 const lockKey = "pg_catalog.hashtextextended($1, 9651)"
 
 // schemaLock locks a schema while goose works in it.
-type schemaLock struct{ schema }
+type schemaLock struct {
+	schema
+	db   *sql.DB
+	wait time.Duration
+}
 
 var _ lock.SessionLocker = schemaLock{}
 
+// begin begins a transaction that has the lock of the schema until its end. It does not use
+// the connection's default isolation, whose snapshot may be fixed: a snapshot from before the
+// wait would not show what the previous process created.
+func (l schemaLock) begin(ctx context.Context) (*sql.Tx, error) {
+	tx, err := l.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return nil, err
+	}
+	if err := l.take(ctx, tx, "pg_advisory_xact_lock"); err != nil {
+		_ = tx.Rollback()
+		return nil, l.locked(ctx, err)
+	}
+	return tx, nil
+}
+
 // SessionLock waits in the server, so that the next process starts at once.
 // Goose's own locker polls every five seconds.
-func (s schemaLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
-	_, err := conn.ExecContext(ctx, "SELECT pg_catalog.pg_advisory_lock("+lockKey+")", string(s.schema))
-	return discardOn(conn, err)
+func (l schemaLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
+	tx, err := conn.BeginTx(ctx, nil)
+	if err == nil {
+		err = l.take(ctx, tx, "pg_advisory_lock")
+		_ = tx.Rollback() // a session keeps its lock
+	}
+	if err = discardOn(conn, err); err != nil {
+		return l.locked(ctx, err)
+	}
+	return nil
+}
+
+// take waits for the lock. A setting of the transaction bounds the wait, and no later one.
+func (l schemaLock) take(ctx context.Context, tx *sql.Tx, function string) error {
+	const set = "SELECT pg_catalog.current_setting('lock_timeout'), pg_catalog.set_config('lock_timeout', $1, true)"
+	bound := fmt.Sprint(min(max(l.wait.Milliseconds(), 1), math.MaxInt32)) // 0 is without a bound
+	var before, now string
+	err := tx.QueryRowContext(ctx, set, bound).Scan(&before, &now)
+	if err == nil {
+		_, err = tx.ExecContext(ctx, "SELECT pg_catalog."+function+"("+lockKey+")", string(l.schema))
+	}
+	if err == nil {
+		_, err = tx.ExecContext(ctx, set, before)
+	}
+	return err
+}
+
+// locked adds to err which session has the lock, if one has.
+func (l schemaLock) locked(ctx context.Context, err error) error {
+	return lockedBy(ctx, l.db, err, `SELECT pg_catalog.concat_ws(', ', 'process ' || l.pid, 'application_name "' || a.application_name || '"',
+			'role ' || a.usename, 'from ' || pg_catalog.host(a.client_addr), 'connected since ' || `+inUTC("a.backend_start")+`, a.state || ' since ' || `+inUTC("a.state_change")+`)
+		FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+		WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 AND (l.classid::bigint << 32) + l.objid::bigint = `+lockKey+`
+		  AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())`, string(l.schema))
+}
+
+func inUTC(column string) string {
+	return "pg_catalog.to_char(" + column + " AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') || ' UTC'"
 }
 
 // SessionUnlock releases the lock.
-func (s schemaLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+func (l schemaLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
 	var held bool
-	err := conn.QueryRowContext(ctx, "SELECT pg_catalog.pg_advisory_unlock("+lockKey+")", string(s.schema)).Scan(&held)
+	err := conn.QueryRowContext(ctx, "SELECT pg_catalog.pg_advisory_unlock("+lockKey+")", string(l.schema)).Scan(&held)
 	if err == nil && !held {
 		err = errors.New("the lock was lost while migrating: is there a pooler in transaction mode?")
 	}

@@ -3,6 +3,7 @@ package migrations
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"embed"
@@ -12,6 +13,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pressly/goose/v3"
 
@@ -53,7 +55,12 @@ type Set struct {
 	// of a cluster write to one node. False means that Up returns guard.ErrUnfenced for
 	// an engine that is not known to fence, and that Check reports it.
 	DangerouslyTrustEngine bool
+	// WaitTimeout bounds how long [Set.Up] and [Set.Down] wait for another Up or Down. SQLite
+	// has no lock for that. Zero means a minute.
+	WaitTimeout time.Duration
 }
+
+func (s Set) waitTimeout() time.Duration { return cmp.Or(s.WaitTimeout, time.Minute) }
 
 // FS returns the set's files for programs that run goose themselves. The name of the
 // set's schema is filled in.
@@ -119,6 +126,8 @@ func upHalf(text string) string {
 // validate returns the set's schema, or an error if the set is invalid.
 func (s Set) validate() (schema, error) {
 	switch {
+	case s.WaitTimeout < 0:
+		return "", fmt.Errorf("migrations: WaitTimeout %s is negative", s.WaitTimeout)
 	case s.Dialect < Postgres || s.Dialect > SQLite:
 		return "", fmt.Errorf("migrations: unknown dialect %s", s.Dialect)
 	case s.Dialect == MySQL && s.Schema != "":
@@ -153,6 +162,10 @@ func (s Set) failed(ctx context.Context, db *sql.DB, err error) error {
 	}
 	if errors.Is(err, engine.ErrUnfenced) {
 		return fmt.Errorf("migrations: %s: %w", s.Dialect, err)
+	}
+	var locked *LockedError
+	if errors.As(err, &locked) {
+		return fmt.Errorf("migrations: %s: %w", s.Dialect, locked) // without goose's "connection is already closed"
 	}
 	if other := engine.Mismatch(ctx, db, err, s.Dialect); other != "" {
 		return fmt.Errorf("migrations: Set.Dialect is %s, and the database seems to be %s: %w", s.Dialect, other, err)

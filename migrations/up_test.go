@@ -71,7 +71,7 @@ func TestUpKeepsWhatIsThere(t *testing.T) {
 	require.Equal(t, "a", holder)
 }
 
-func TestUpWaitsAsLongAsItsContext(t *testing.T) {
+func TestUpWaitsAsLongAsItMay(t *testing.T) {
 	t.Parallel()
 	f := newFence(t)
 	holder := f.begin(t, "")
@@ -82,7 +82,15 @@ func TestUpWaitsAsLongAsItsContext(t *testing.T) {
 	defer cancel()
 	err := set.Up(ctx, db)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "migrations: postgres: ")
+	by := fmt.Sprintf("migrations: postgres: another up or down has the lock: process %d, application_name ", holder.Conn().PgConn().PID())
+	require.ErrorContains(t, err, by)
+
+	db.SetMaxOpenConns(1)
+	for _, work := range []func(migrations.Set, context.Context, *sql.DB) error{migrations.Set.Up, migrations.Set.Down} {
+		err = work(migrations.Set{Schema: f.schema, WaitTimeout: time.Nanosecond}, t.Context(), db)
+		require.ErrorContains(t, err, by)
+		require.Equal(t, "55P03", code(err))
+	}
 
 	require.NoError(t, holder.Rollback(t.Context()))
 	require.NoError(t, set.Up(t.Context(), db), "the one who gave up left a lock behind")
@@ -134,6 +142,7 @@ func TestUpRefuses(t *testing.T) {
 	for name, set := range map[string]migrations.Set{
 		"migrations: unknown dialect Dialect(7)":                  {Dialect: 7},
 		"migrations: SQLite has no schemas, Schema must be empty": {Dialect: migrations.SQLite, Schema: "x"},
+		"migrations: WaitTimeout -1s is negative":                 {WaitTimeout: -time.Second},
 		`migrations: schema "a/b" must not contain a slash`:       {Schema: "a/b"},
 	} {
 		require.EqualError(t, set.Up(t.Context(), nil), name)
@@ -301,6 +310,10 @@ func TestInterrupted(t *testing.T) {
 				return get[bool](t, f, f, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE application_name = $1 AND $2::int = ANY(pg_blocking_pids(pid)))",
 					f.schema, holder.Conn().PgConn().PID())
 			})
+			err = migrations.Set{Schema: f.schema, WaitTimeout: time.Millisecond}.Up(t.Context(), sqlDB(t, f))
+			require.ErrorContains(t, err, fmt.Sprintf(`process %d, application_name "%s", role `, get[int](t, f, f,
+				"SELECT pid FROM pg_stat_activity WHERE application_name = $1 AND wait_event_type = 'Lock'", f.schema), f.schema))
+			require.Regexp(t, `, connected since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC, active since `, err.Error())
 			cancel()
 			err = wait()
 			require.True(t, errors.Is(err, context.Canceled) || code(err) == "57014", "%v", err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -181,6 +182,54 @@ func testMigrateAsJSON(t *testing.T, m migrated) {
 	}
 	for _, line := range lines("down", "--confirm", name) {
 		require.Nil(t, line.AppliedAt)
+	}
+}
+
+func TestMigrateWaitsForAnother(t *testing.T) { onEachDialect(t, testMigrateWaits) }
+
+func testMigrateWaits(t *testing.T, m migrated) {
+	lock, self, unlock := "SELECT pg_advisory_lock(hashtextextended('fencepost', 9651))",
+		"SELECT 'process ' || pg_backend_pid() || ', application_name \"'", "SELECT pg_advisory_unlock_all()"
+	if m.flags[0] == "--mysql" {
+		lock, self, unlock = "SELECT GET_LOCK(CONCAT('fencepost/', LEFT(SHA2(DATABASE(), 256), 40)), 0)",
+			"SELECT CONCAT('connection ', CONNECTION_ID(), ', account ')", "SELECT RELEASE_ALL_LOCKS()"
+	}
+	holder, err := m.open(t).Conn(t.Context())
+	require.NoError(t, err)
+	defer holder.Close()
+	var locked, by string
+	require.NoError(t, holder.QueryRowContext(t.Context(), lock).Scan(&locked))
+	require.NoError(t, holder.QueryRowContext(t.Context(), self).Scan(&by))
+	by = "another up or down has the lock: " + by
+	up := append([]string{"migrate", "up"}, m.flags...)
+	requireFailed(t, execute(t, append(up, "--wait=0s")...), 2, "wait: 0s: must be at least 1ms")
+	done := execute(t, append(up, "--wait=1ms")...)
+	require.Equal(t, 2, done.status)
+	require.Regexp(t, "^fencepost: waiting for 1ms at most: "+by+".*\nfencepost: migrations: \\w+: "+by+".*\n$", done.err)
+
+	cmd, _ := command(t, up...)
+	errs, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	line, err := bufio.NewReader(errs).ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, "fencepost: waiting for 1m0s at most: "+by)
+	require.NoError(t, holder.QueryRowContext(t.Context(), unlock).Scan(&locked))
+	require.NoError(t, cmd.Wait())
+}
+
+// hazard P8
+func TestMigrateThroughAPooler(t *testing.T) {
+	t.Parallel()
+	flags := []string{"--schema", "fencepost_test_pooled", "--postgres", testenv.PgBouncer(t)}
+	for range 2 { // also on a session that has prepared the statements of the first
+		for _, args := range [][]string{{"up"}, {"down", "--confirm", "fencepost_test_pooled"}} {
+			done := execute(t, append(append([]string{"migrate"}, args...), flags...)...)
+			requireFailed(t, done, 2, "migrations: postgres: there is a pooler in transaction mode")
+		}
+		done := execute(t, append([]string{"migrate", "check"}, flags...)...)
+		require.Equal(t, 1, done.status, done.err)
+		require.Contains(t, done.out, `schema "fencepost_test_pooled" is not there`)
 	}
 }
 

@@ -61,11 +61,12 @@ func PgBouncer(t testing.TB) string {
 
 // OwnPgBouncer starts this machine's PgBouncer for this test. It has four sessions of the
 // shared PostgreSQL for each database name, and reaches the server at addr: a proxy in
-// front of it. It returns the URL, as PgBouncer does.
-func OwnPgBouncer(t testing.TB, addr string) string {
+// front of it, or at its own if addr is empty. It returns the URL, as PgBouncer does. The
+// settings are lines of pgbouncer.ini.
+func OwnPgBouncer(t testing.TB, addr string, settings ...string) string {
 	t.Helper()
 	PostgresURL(t)
-	p, err := pgbouncerProgramAt(addr)
+	p, err := pgbouncerProgramAt(addr, settings...)
 	return pgbouncerURL(startOwn(t, p, err).Port)
 }
 
@@ -101,7 +102,7 @@ func pgbouncerURL(port int) string {
 func pgbouncerProgram() (serverproc.Program, error) { return pgbouncerProgramAt("") }
 
 // pgbouncerProgramAt reaches the server at another address if addr is not empty.
-func pgbouncerProgramAt(addr string) (serverproc.Program, error) {
+func pgbouncerProgramAt(addr string, settings ...string) (serverproc.Program, error) {
 	path, version, number, err := pgbouncerBinary()
 	if err != nil {
 		return serverproc.Program{}, err
@@ -118,7 +119,7 @@ func pgbouncerProgramAt(addr string) (serverproc.Program, error) {
 		server.Host, server.Port = host, uint16(number)
 	}
 	// By default the pooler waits some seconds after a failed login to the server.
-	settings := []string{"server_login_retry = 0"}
+	settings = append(settings, "server_login_retry = 0")
 	if slices.Compare(number, []int{1, 21}) >= 0 {
 		settings = append(settings, "max_prepared_statements = 0") // as in older versions
 	}

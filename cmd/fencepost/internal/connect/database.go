@@ -81,6 +81,7 @@ func postgresServer(url, schema, application string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec // every pooler supports it
 	_, address := pgconn.NetworkAddress(config.Host, config.Port)
 	return &Server{engine.Postgres, schema, config.Database, address, func(ctx context.Context) (*sql.DB, error) {
 		return PostgresDB(ctx, config)

@@ -5,12 +5,14 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/fencepost/fencepost/internal/pgpooler"
 )
 
 // postgresPooler compares the process id from the connection's start with the id of the
 // process that answers: a pooler sends its own id at the start.
 func postgresPooler(ctx context.Context, s *postgresServer) (answer, error) {
-	process, err := backend(ctx, s.conn)
+	process, err := pgpooler.Process(ctx, s.conn)
 	if err != nil {
 		return answer{}, err
 	}
@@ -19,63 +21,48 @@ func postgresPooler(ctx context.Context, s *postgresServer) (answer, error) {
 	if announced == process {
 		return pass(evidence + ": none")
 	}
-	shared, kept, err := s.shared(ctx)
+	const advisory = "pgadvisory needs the server's own address"
+	shared, err := pgpooler.Shared(ctx, s.conn)
 	if err != nil {
 		return answer{}, err
 	}
-	const advisory = "pgadvisory needs the server's own address"
-	switch {
-	case !shared:
+	if !shared {
 		return warn(evidence+": a pooler that keeps the session", advisory)
-	case !kept:
+	}
+	kept, err := s.keeps(ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	if !kept {
 		return warn(evidence+": a pooler in transaction mode, without prepared statements",
 			"default_query_exec_mode=exec in the URL of pgx, or PgBouncer 1.21 with max_prepared_statements; "+advisory)
 	}
 	return warn(evidence+": a pooler in transaction mode", advisory)
 }
 
-func backend(ctx context.Context, db interface {
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}) (process uint32, err error) {
-	err = db.QueryRow(ctx, "SELECT pg_catalog.pg_backend_pid()::bigint").Scan(&process)
-	return process, err
-}
-
-// shared reports whether clients share a session, and whether prepared statements are kept.
-// It prepares a statement, lets a second client begin a transaction, which may get the
-// same session, and runs the statement from the first client.
-func (s *postgresServer) shared(ctx context.Context) (shared, kept bool, err error) {
+// keeps reports whether prepared statements are kept. It prepares a statement, lets a second
+// client begin a transaction, which may get the same session, and runs the statement from the
+// first client.
+func (s *postgresServer) keeps(ctx context.Context) (bool, error) {
 	name := fmt.Sprintf("fencepost_doctor_%d", s.conn.PgConn().PID())
 	if _, err := s.conn.PgConn().Prepare(ctx, name, "SELECT", nil); err != nil {
-		return false, false, err
-	}
-	before, err := backend(ctx, s.conn)
-	if err != nil {
-		return false, false, err
+		return false, err
 	}
 	other, err := pgx.ConnectConfig(ctx, s.config)
 	if err != nil {
-		return false, false, err
+		return false, err
 	}
 	defer other.Close(context.WithoutCancel(ctx))
 	tx, err := other.Begin(ctx)
 	if err != nil {
-		return false, false, err
+		return false, err
 	}
 	defer s.forget(ctx, tx, name)
-	taken, err := backend(ctx, tx)
-	if err != nil {
-		return false, false, err
-	}
-	after, err := backend(ctx, s.conn)
-	if err != nil {
-		return false, false, err
-	}
 	used := s.conn.PgConn().ExecPrepared(ctx, name, nil, nil, nil).Read().Err
 	if used != nil && !isServerError(used) {
-		return false, false, used
+		return false, used
 	}
-	return taken == before || after != before, used == nil, nil
+	return used == nil, nil
 }
 
 // forget removes the statement from both sessions, because either may have it.

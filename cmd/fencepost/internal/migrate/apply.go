@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -16,14 +18,21 @@ import (
 	"github.com/fencepost/fencepost/migrations"
 )
 
-type upCmd struct {
+// changeCmd has the flags of the commands that change the database.
+type changeCmd struct {
 	target
+
+	Wait time.Duration `default:"1m" help:"How long to wait for another up or down, at least 1ms. On MySQL in whole seconds."`
+}
+
+type upCmd struct {
+	changeCmd
 }
 
 // Help is printed by --help below the usage line.
 func (upCmd) Help() string {
 	return `Prints the migrations that are applied now and were not before. Any number of processes may run it at the same time: one applies ` +
-		`the migrations, the others wait, and each prints all of them. It needs the server's own address: a pooler in transaction mode breaks its lock.
+		`the migrations, the others wait for at most --wait, and each prints all of them. It needs the server's own address: it refuses a pooler in transaction mode, which breaks its lock.
 
 On PostgreSQL it creates the schema if it does not exist, and the role owns it. A program's role then needs USAGE on the schema. ` +
 		`On MySQL the database must exist. A program's account then needs SELECT, INSERT and UPDATE on fencepost_marks, and SELECT on fencepost_floor.
@@ -36,7 +45,7 @@ Examples:
 // Run is called by kong.
 func (c *upCmd) Run(std cli.Streams) error {
 	return c.withDatabase(func(ctx context.Context, db *database) error {
-		lines, version, err := db.changed(ctx, migrations.Set.Up)
+		lines, version, err := c.changed(ctx, std, db, migrations.Set.Up)
 		nothing := fmt.Sprintf("nothing to do, at version %d", version)
 		if err != nil {
 			nothing = ""
@@ -46,7 +55,7 @@ func (c *upCmd) Run(std cli.Streams) error {
 }
 
 type downCmd struct {
-	target
+	changeCmd
 
 	Confirm string `placeholder:"NAME" help:"Do not ask for the name: it is the schema's on PostgreSQL, and the database's on MySQL."`
 }
@@ -72,7 +81,7 @@ func (c *downCmd) Run(std cli.Streams) error {
 		return err
 	}
 	return c.withDatabase(func(ctx context.Context, db *database) error {
-		lines, _, err := db.changed(ctx, migrations.Set.Down)
+		lines, _, err := c.changed(ctx, std, db, migrations.Set.Down)
 		slices.Reverse(lines) // in the order of their removal
 		nothing := "nothing to remove: no migration was applied in " + db.String()
 		if err != nil {
@@ -103,8 +112,11 @@ func (c *downCmd) confirm(std cli.Streams, server *connect.Server) error {
 // changed calls work, and returns the migrations whose state has changed, also after an
 // error, and the version of the database. They include what another process changed
 // while work waited for the lock.
-func (db *database) changed(ctx context.Context, work func(migrations.Set, context.Context, *sql.DB) error) (
+func (c *changeCmd) changed(ctx context.Context, std cli.Streams, db *database, work func(migrations.Set, context.Context, *sql.DB) error) (
 	lines []migration, version int64, err error) {
+	if c.Wait < time.Millisecond {
+		return nil, 0, fmt.Errorf("wait: %s: must be at least 1ms", c.Wait)
+	}
 	before, err := db.set.Status(ctx, db.DB)
 	if err != nil {
 		return nil, 0, err
@@ -113,7 +125,14 @@ func (db *database) changed(ctx context.Context, work func(migrations.Set, conte
 	for _, m := range before {
 		was[m.Version] = !m.AppliedAt.IsZero()
 	}
+	db.set.WaitTimeout = time.Millisecond // enough to find another one
 	failed := work(db.set, ctx, db.DB)
+	var locked *migrations.LockedError
+	if errors.As(failed, &locked) && ctx.Err() == nil {
+		fmt.Fprintf(std.Err, "fencepost: waiting for %s at most: another up or down has the lock: %s\n", c.Wait, cli.Visible(locked.Holder))
+		db.set.WaitTimeout = c.Wait
+		failed = work(db.set, ctx, db.DB)
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), connect.Timeout)
 	defer cancel()
 	after, err := db.set.Status(ctx, db.DB)
