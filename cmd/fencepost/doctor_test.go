@@ -97,13 +97,14 @@ func TestDoctorWithoutAServer(t *testing.T) {
 		require.NoError(t, os.Unsetenv(name))
 	}
 	for args, text := range map[string]string{
-		"":                                      "doctor: no server: give --redis=URL, --postgres=URL or --mysql=DSN, or set",
-		"--redis localhost":                     "redis: not a redis:// URL",
-		"--redis redis:u:sekret@locks:6379":     "redis: not a redis:// URL with a host",
-		"--postgres postgres://%zz":             "postgres: neither",
-		"--mysql root:sekret@127.0.0.1":         "mysql: not a DSN that can be read",
-		"--mysql root:sekret@tcp(127.0.0.1:1)/": "mysql at 127.0.0.1:1, database none cannot be used: ",
-		"--redis redis://:sekret@127.0.0.1:1":   "redis at 127.0.0.1:1 cannot be used: ",
+		"":                                  "doctor: no server: give --redis=URL, --postgres=URL or --mysql=DSN, or set",
+		"--redis localhost":                 "redis: not a redis:// URL",
+		"--redis redis:u:sekret@locks:6379": "redis: not a redis:// URL with a host",
+		"--postgres postgres://%zz":         "postgres: neither",
+		"--postgres postgres:u:sekret@db:5432/shop?sslmode=disable": "postgres: neither",
+		"--mysql root:sekret@127.0.0.1":                             "mysql: not a DSN that can be read",
+		"--mysql root:sekret@tcp(127.0.0.1:1)/":                     "mysql at 127.0.0.1:1, database none cannot be used: ",
+		"--redis redis://:sekret@127.0.0.1:1":                       "redis at 127.0.0.1:1 cannot be used: ",
 	} {
 		done := execute(t, append([]string{"doctor"}, strings.Fields(args)...)...)
 		requireFailed(t, done, 2, "fencepost: "+text)

@@ -102,6 +102,7 @@ func TestStatusOfWhatCannotBeRun(t *testing.T) {
 		"a ttl too short":       {"simulate --ttl 1ms", "ttl: 1ms"},
 		"no redis URL":          {"simulate --redis localhost", "redis: not a redis:// URL"},
 		"a redis without //":    {"simulate --redis redis:u:sekret@locks:6379", "redis: not a redis:// URL with a host"},
+		"a postgres without //": {"simulate --postgres postgres:u:sekret@db:5432/shop?sslmode=disable", "postgres: neither a postgres:// URL"},
 		"redis is not there":    {"simulate --json --redis redis://:sekret@127.0.0.1:1", "redis at 127.0.0.1:1 cannot be used"},
 		"postgres is not there": {"simulate --postgres postgres://u:sekret@127.0.0.1:1/db", "postgres cannot be used"},
 	} {

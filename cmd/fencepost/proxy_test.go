@@ -318,6 +318,7 @@ func TestProxyFlagsThatCannotBe(t *testing.T) {
 		"an upstream's password":   {"--dangerously-memory --resource a/{id} --upstream http://u:sekret@x", "--upstream: a scheme"},
 		"a store of no kind":       {"--resource a/{id} --store http://u:sekret@x:1", "--store: neither"},
 		"a store that is not read": {"--resource a/{id} --store redis://:sekret@x:1/one", "--store: not a redis:// URL"},
+		"a postgres without //":    {"--resource a/{id} --store postgres:u:sekret@db:5432/shop?sslmode=disable", "--store: neither a postgres://"},
 		"a store without //":       {"--resource a/{id} --store redis:u:sekret@locks:6379?db=1", "--store: not a redis:// URL with a host"},
 		"postgres is not there":    {"--resource a/{id} --store postgres://u:sekret@127.0.0.1:1/db", "postgres cannot be used"},
 		"redis is not there":       {"--resource a/{id} --store redis://u:sekret@127.0.0.1:1", "redis at 127.0.0.1:1 cannot be used"},

@@ -45,6 +45,7 @@ func TestRunOfWhatCannotBeRun(t *testing.T) {
 		"no redis URL":          {[]string{"--redis", "sekret", "job", "true"}, 125, "not a redis:// URL"},
 		"a redis without //":    {[]string{"--redis", "redis:u:sekret@locks:6379", "job", "true"}, 125, "--redis: not a redis:// URL with a host"},
 		"redis is not there":    {[]string{"--redis", "redis://:sekret@127.0.0.1:1", "job", "true"}, 125, "redis at 127.0.0.1:1"},
+		"a postgres without //": {[]string{"--postgres", "postgres:u:sekret@db:5432/shop?sslmode=disable", "job", "true"}, 125, "--postgres: neither a postgres:// URL"},
 		"postgres is not there": {[]string{"--postgres", "postgres://:sekret@127.0.0.1:1", "job", "true"}, 125, "postgres cannot"},
 		"a long grace":          {append(redis, "--ttl", "1s", "--grace", "1s", "job", "true"), 125, "a fifth of --ttl, 200ms"},
 		"a ttl too short":       {append(redis, "--ttl", "1ms", "job", "true"), 125, "SafetyMargin"},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/redis/go-redis/v9"
 )
@@ -40,25 +41,31 @@ func BadURL(what string) error {
 	return errors.New(what + " that can be read; in a URL, a password's special characters are %-encoded")
 }
 
-// PostgresConfig parses the URL, and sets the application's name. It returns an error if url
-// is empty or cannot be parsed.
-func PostgresConfig(url, application string) (*pgx.ConnConfig, error) {
-	if url == "" { // as from a variable that is not set: pgx would try its default server
-		return nil, errors.New("postgres: the URL is empty")
+// PostgresPool parses the URL, which flag has, and sets application_name, unless the URL does.
+// It returns an error if url is empty or cannot be parsed, and for postgres:host:5432: pgx takes
+// that for a keyword, if the URL has a parameter, and connects to its default server.
+func PostgresPool(url, flag, application string) (*pgxpool.Config, error) {
+	if url == "" { // as from a variable that is not set
+		return nil, errors.New(flag + ": the URL is empty")
 	}
-	config, err := pgx.ParseConfig(url)
-	if err != nil {
-		return nil, BadURL("postgres: neither a postgres:// URL nor keyword=value pairs")
+	config, err := pgxpool.ParseConfig(url)
+	scheme, rest, _ := strings.Cut(url, ":")
+	if err != nil || (scheme == "postgres" || scheme == "postgresql") && !strings.HasPrefix(rest, "//") {
+		return nil, BadURL(flag + ": neither a postgres:// URL nor keyword=value pairs")
 	}
-	NameApplication(config, application)
+	if _, given := config.ConnConfig.RuntimeParams["application_name"]; !given {
+		config.ConnConfig.RuntimeParams["application_name"] = application
+	}
 	return config, nil
 }
 
-// NameApplication sets application_name, unless the URL does.
-func NameApplication(config *pgx.ConnConfig, application string) {
-	if _, given := config.RuntimeParams["application_name"]; !given {
-		config.RuntimeParams["application_name"] = application
+// PostgresConfig is [PostgresPool] for one connection, without settings of a pool.
+func PostgresConfig(url, application string) (*pgx.ConnConfig, error) {
+	config, err := PostgresPool(url, "postgres", application)
+	if err != nil {
+		return nil, err
 	}
+	return config.ConnConfig, nil
 }
 
 // Postgres connects within [Timeout].

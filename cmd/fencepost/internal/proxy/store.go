@@ -21,12 +21,11 @@ const spareConns = 2
 
 // postgres makes a store whose admission lasts as long as the request.
 func (c *Cmd) postgres(ctx context.Context, log *logger) (markStore, error) {
-	config, err := pgxpool.ParseConfig(c.Store)
+	config, err := connect.PostgresPool(c.Store, "--store", "fencepost proxy")
 	if err != nil {
 		return markStore{}, connect.BadURL("--store: neither a postgres:// nor a redis:// URL")
 	}
 	config.MaxConns = int32(c.MaxInFlight + spareConns)
-	connect.NameApplication(config.ConnConfig, "fencepost proxy")
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return markStore{}, fmt.Errorf("postgres cannot be used: %w", err)

@@ -141,11 +141,10 @@ func (c *Cmd) openRedis() (lockStore, error) {
 }
 
 func (c *Cmd) openPostgres() (lockStore, error) {
-	config, err := pgxpool.ParseConfig(valueOf(c.Postgres))
+	config, err := connect.PostgresPool(valueOf(c.Postgres), "--postgres", "fencepost run")
 	if err != nil {
-		return lockStore{}, connect.BadURL("--postgres: neither a postgres:// URL nor keyword=value pairs")
+		return lockStore{}, err
 	}
-	connect.NameApplication(config.ConnConfig, "fencepost run")
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
 		return lockStore{}, fmt.Errorf("postgres cannot be used: %w", err)

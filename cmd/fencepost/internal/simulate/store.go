@@ -164,12 +164,11 @@ func openPostgres(ctx context.Context, s setup) (*store, error) {
 }
 
 func connectPostgres(ctx context.Context, s setup) (*pgxpool.Pool, error) {
-	config, err := pgxpool.ParseConfig(s.Postgres)
+	config, err := connect.PostgresPool(s.Postgres, "postgres", "fencepost simulate "+s.Name)
 	if err != nil {
-		return nil, fmt.Errorf("postgres: %w", err) // pgx's error has no password
+		return nil, err
 	}
 	config.MaxConns = 2
-	connect.NameApplication(config.ConnConfig, "fencepost simulate "+s.Name)
 	ctx, cancel := connect.Within(ctx)
 	defer cancel()
 	pool, err := pgxpool.NewWithConfig(ctx, config)
