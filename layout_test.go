@@ -34,7 +34,7 @@ var layout = map[string][]string{
 	"internal/outage":      {},
 	"internal/pgadmit":     {"token", "guard", "internal/writectx"},
 	"internal/pgcall":      {"token", "internal/outage", "github.com/jackc/pgx/v5"},
-	"internal/pgpooler":    {"github.com/jackc/pgx/v5"},
+	"internal/pgpooler":    {},
 	"internal/pgwrite":     {"token", "guard", "internal/engine", "internal/failpoint", "internal/pgadmit", "internal/sqltext", "internal/writectx", "github.com/jackc/pgx/v5"},
 	"internal/schedule":    {},
 	"internal/sqltext":     {},
@@ -61,7 +61,7 @@ var layout = map[string][]string{
 	"sqlguard/stdsql":   {"token", "guard", "internal/engine", "internal/failpoint", "internal/pgadmit", "internal/writectx"},
 	"httpguard": {"token", "httpguard/signature", "guard", "internal/failpoint", "internal/httpwrite", "internal/inflight", "internal/structfield",
 		"internal/tokenctx", "internal/tokenuse", "github.com/dunglas/httpsfv", "github.com/felixge/httpsnoop"},
-	"migrations": {"internal/engine", "internal/pgpooler", "github.com/jackc/pgx/v5", "github.com/pressly/goose/v3"},
+	"migrations": {"internal/engine", "internal/pgpooler", "github.com/pressly/goose/v3"},
 
 	"simulations":           {"token", "lock", "guard", "internal/failpoint", "internal/history", "internal/timeline", "internal/tokenctx", "internal/tokenuse"},
 	"simulations/httppoint": {"internal/failpoint"},

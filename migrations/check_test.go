@@ -393,7 +393,6 @@ func TestUpThroughAPooler(t *testing.T) {
 	open := func(url string) *sql.DB {
 		db, err := sql.Open("pgx", url)
 		require.NoError(t, err)
-		db.SetMaxOpenConns(1)
 		return opened(t, db)
 	}
 	pooler := testenv.PgBouncer(t)

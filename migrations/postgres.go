@@ -10,7 +10,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
@@ -35,30 +34,59 @@ func (s Set) upPostgres(ctx context.Context, lock schemaLock, table versions, p 
 
 // ownSession returns an error behind a pooler in transaction mode. There the lock of a session
 // excludes nothing, because the pooler gives the session to another Up, and outlives a client
-// that dies. Another driver than pgx is not tested.
+// that dies.
 func (l schemaLock) ownSession(ctx context.Context) error {
-	conn, err := l.db.Conn(ctx)
-	if err != nil {
-		return err
+	if l.db.Stats().MaxOpenConnections == 1 { // SessionUnlock may still find that the lock was lost
+		return nil
 	}
-	defer conn.Close()
-	ctx, cancel := context.WithTimeout(ctx, time.Minute) // in session mode, a pool of one session never has a second
+	patient, cancel := context.WithTimeout(ctx, secondConnTimeout)
 	defer cancel()
-	return conn.Raw(func(of any) error {
-		tested, ok := of.(*stdlib.Conn)
-		if !ok {
-			return nil
+	var clients [2]pgpooler.Client
+	for i := range clients {
+		conn, err := l.db.Conn(patient)
+		if err == nil {
+			defer conn.Close()
+			_, err = processOf(conn)(patient)
 		}
-		shared, err := pgpooler.Shared(ctx, tested.Conn())
 		switch {
+		case patient.Err() != nil && ctx.Err() == nil:
+			return nil // a pooler in transaction mode serves any number of clients
+		case statementIsGone(err):
+			return errPooler
 		case err != nil:
 			return fmt.Errorf("whether a pooler shares sessions: %w", err)
-		case shared:
-			return errors.New("there is a pooler in transaction mode, which breaks the lock that keeps migrations apart: " +
-				"nothing was changed; use the server's own address, or a pool in session mode")
 		}
-		return nil
-	})
+		clients[i] = processOf(conn)
+	}
+	shared, err := pgpooler.Shared(ctx, clients[0], clients[1])
+	switch {
+	case shared, statementIsGone(err):
+		return errPooler
+	case err != nil:
+		return fmt.Errorf("whether a pooler shares sessions: %w", err)
+	}
+	return nil
+}
+
+// secondConnTimeout bounds the wait for a second connection. A pooler in session mode that has
+// one session never gives it, and neither does another pool of one connection below db.
+const secondConnTimeout = 5 * time.Second
+
+var errPooler = errors.New("there is a pooler in transaction mode, which breaks the lock that keeps migrations apart: " +
+	"nothing was changed; use the server's own address, or a pool in session mode")
+
+func processOf(conn *sql.Conn) pgpooler.Client {
+	return func(ctx context.Context) (process int64, err error) {
+		err = conn.QueryRowContext(ctx, pgpooler.Process).Scan(&process)
+		return process, err
+	}
+}
+
+// statementIsGone reports whether err is that of a statement that the driver has prepared in
+// one session, and the pooler sent to another.
+func statementIsGone(err error) bool {
+	var server interface{ SQLState() string }
+	return errors.As(err, &server) && (server.SQLState() == "26000" || server.SQLState() == "42P05")
 }
 
 // probePostgres returns an *engine.Error for an engine that is not known to fence.

@@ -12,24 +12,29 @@ import (
 // postgresPooler compares the process id from the connection's start with the id of the
 // process that answers: a pooler sends its own id at the start.
 func postgresPooler(ctx context.Context, s *postgresServer) (answer, error) {
-	process, err := pgpooler.Process(ctx, s.conn)
+	process, err := processOf(s.conn)(ctx)
 	if err != nil {
 		return answer{}, err
 	}
-	announced := s.conn.PgConn().PID()
+	announced := int64(s.conn.PgConn().PID())
 	evidence := fmt.Sprintf("the connection announced process %d, and process %d answered", announced, process)
 	if announced == process {
 		return pass(evidence + ": none")
 	}
 	const advisory = "pgadvisory needs the server's own address"
-	shared, err := pgpooler.Shared(ctx, s.conn)
+	other, err := pgx.ConnectConfig(ctx, s.config)
+	if err != nil {
+		return answer{}, err
+	}
+	defer other.Close(context.WithoutCancel(ctx))
+	shared, err := pgpooler.Shared(ctx, processOf(s.conn), processOf(other))
 	if err != nil {
 		return answer{}, err
 	}
 	if !shared {
 		return warn(evidence+": a pooler that keeps the session", advisory)
 	}
-	kept, err := s.keeps(ctx)
+	kept, err := s.keeps(ctx, other)
 	if err != nil {
 		return answer{}, err
 	}
@@ -40,19 +45,22 @@ func postgresPooler(ctx context.Context, s *postgresServer) (answer, error) {
 	return warn(evidence+": a pooler in transaction mode", advisory)
 }
 
-// keeps reports whether prepared statements are kept. It prepares a statement, lets a second
-// client begin a transaction, which may get the same session, and runs the statement from the
-// first client.
-func (s *postgresServer) keeps(ctx context.Context) (bool, error) {
+func processOf(conn *pgx.Conn) pgpooler.Client {
+	return func(ctx context.Context) (process int64, err error) {
+		// This mode needs no prepared statement, which a pooler may not keep.
+		err = conn.QueryRow(ctx, pgpooler.Process, pgx.QueryExecModeExec).Scan(&process)
+		return process, err
+	}
+}
+
+// keeps reports whether prepared statements are kept. It prepares a statement, lets the
+// other client begin a transaction, which may get the same session, and runs the statement
+// from the first client.
+func (s *postgresServer) keeps(ctx context.Context, other *pgx.Conn) (bool, error) {
 	name := fmt.Sprintf("fencepost_doctor_%d", s.conn.PgConn().PID())
 	if _, err := s.conn.PgConn().Prepare(ctx, name, "SELECT", nil); err != nil {
 		return false, err
 	}
-	other, err := pgx.ConnectConfig(ctx, s.config)
-	if err != nil {
-		return false, err
-	}
-	defer other.Close(context.WithoutCancel(ctx))
 	tx, err := other.Begin(ctx)
 	if err != nil {
 		return false, err
