@@ -29,7 +29,8 @@ var (
 	recoverSQL string
 )
 
-// DB is the connection of an Issuer: usually a *pgxpool.Pool.
+// DB is the connection of an Issuer: usually a *pgxpool.Pool. With another type, renewals
+// wait for what it gives to the application first.
 //
 // A *pgxpool.Conn or *pgx.Conn can be used if nothing else uses it at the same time; note
 // that a [github.com/fencepost/fencepost/lock.Locker] uses it in the background, to
@@ -59,19 +60,23 @@ func checkDB(db DB) error {
 // of the session's own isolation level or access mode, nothing was done, and run sends
 // BEGIN and COMMIT from then on.
 func (i *Issuer) run(ctx context.Context, sql string, args []any, row ...any) error {
-	if err := checkDB(i.DB); err != nil {
+	return i.runOn(ctx, i.DB, sql, args, row...)
+}
+
+func (i *Issuer) runOn(ctx context.Context, on DB, sql string, args []any, row ...any) error {
+	if err := checkDB(on); err != nil {
 		return err
 	}
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	db, ok := i.autocommit()
+	db, ok := i.autocommit(on)
 	if !ok {
-		return i.transact(ctx, sql, args, row...)
+		return i.transact(ctx, on, sql, args, row...)
 	}
 	err := db.QueryRow(ctx, i.statements[sql], args...).Scan(row...)
 	if needsBegin[pgcall.SQLState(err)] {
-		err = i.transact(ctx, sql, args, row...)
+		err = i.transact(ctx, on, sql, args, row...)
 		if !errors.Is(err, token.ErrUnreachable) { // a standby returns 25006 too
 			i.begins.Store(true)
 		}
@@ -80,8 +85,8 @@ func (i *Issuer) run(ctx context.Context, sql string, args []any, row ...any) er
 	return pgcall.Explain(ctx, err)
 }
 
-func (i *Issuer) transact(ctx context.Context, sql string, args []any, row ...any) error {
-	return pgcall.Transact(ctx, i.DB, pgcall.InSchema(i.Schema, sql), args, row...)
+func (i *Issuer) transact(ctx context.Context, db DB, sql string, args []any, row ...any) error {
+	return pgcall.Transact(ctx, db, pgcall.InSchema(i.Schema, sql), args, row...)
 }
 
 // needsBegin has the SQLSTATEs of a session whose default transactions are stricter than
@@ -93,14 +98,14 @@ type queryer interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// autocommit returns the DB if statements can be sent to it without BEGIN and COMMIT. It
+// autocommit returns on if statements can be sent to it without BEGIN and COMMIT. It
 // accepts only pgx's own types: the QueryRow of another type may do something else. If
 // pgx describes each statement first, only a transaction keeps the two round trips in one
 // session behind a pooler.
-func (i *Issuer) autocommit() (queryer, bool) {
+func (i *Issuer) autocommit(on DB) (queryer, bool) {
 	var db queryer
 	var config func() *pgx.ConnConfig
-	switch own := i.DB.(type) {
+	switch own := on.(type) {
 	case *pgxpool.Pool:
 		db, config = own, func() *pgx.ConnConfig { return own.Config().ConnConfig }
 	case *pgxpool.Conn:

@@ -62,6 +62,13 @@
 //
 // # Connections
 //
+// If the application uses all connections of the pool, a renewal waits for one for a
+// quarter of its time, at most 250 ms. Then it uses a connection outside of the pool, with
+// the pool's settings and hooks, so that a pool of one is enough. That connection closes
+// after a minute without such renewals. Other calls wait for the pool. An Issuer has at
+// most six connections more than the pool: one for the notifications, one for renewals, and
+// one for each of four leases at a time whose rows other transactions have locked.
+//
 // All modes of pgx work, including the simple protocol. The mode that describes before
 // each query takes one more round trip. Behind PgBouncer before 1.21, pgx's default mode,
 // which caches prepared statements, does not work: set default_query_exec_mode to another
@@ -85,6 +92,7 @@ package pgtoken
 //	             pooler is detected ("connected to a pooler")
 //	renew.go     Renew and RenewAll; a lease whose row is locked by another transaction; when a
 //	             lease ends by this process's clock
+//	spare.go     how long a renewal waits for the pool; the connections outside of it
 //	command.go   which DBs are refused ("DB is a transaction"); whether BEGIN and COMMIT are
 //	             sent around a statement (isolation level, read-only session, exec mode)
 //	reply.go     the server's reply and the notification, parsed ("unexpected reply"); from when

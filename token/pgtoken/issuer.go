@@ -17,7 +17,8 @@ import (
 // If ctx ends during a call, the call returns [context.Cause] and its connection is
 // closed. The call may still have taken effect on the server.
 type Issuer struct {
-	// DB is required. The Issuer does not close it.
+	// DB is required. The Issuer does not close it. If it is a full *pgxpool.Pool, renewals
+	// use a connection outside of it, and all other calls wait for one of its connections.
 	DB DB
 	// Schema is the schema with the functions of package migrations. Programs that share
 	// locks use the same schema. It is quoted, so any name is valid. Empty means
@@ -46,6 +47,7 @@ type Issuer struct {
 	statements map[string]string // by their text without the schema
 	begins     atomic.Bool       // whether BEGIN and COMMIT must be sent too
 	queue      waitQueue
+	spare      spare
 }
 
 var (
@@ -122,13 +124,16 @@ func (i *Issuer) Recover(ctx context.Context, resource string, number int64) err
 	return nil
 }
 
-// Close closes the connection for notifications, which otherwise closes after a minute
-// without waiters. That connection no longer belongs to the pool: if every connection
-// must be closed when Pool.Close returns, call this Close first. Waiters continue to
-// wait, and poll. Close returns nil.
+// Close closes the connections outside of the pool: the one for notifications, and those
+// for renewals while the pool is full. Otherwise they close after a minute without waiters,
+// or without such renewals. If every connection must be closed when Pool.Close returns,
+// call this Close first. Waiters continue to wait, and poll. Renewals continue, and wait
+// for a connection of the pool. Close returns nil, after the renewals that use one of its
+// connections.
 func (i *Issuer) Close() error {
 	i.queue.stopListening()
 	i.queue.group.Wait()
+	i.spare.close()
 	return nil
 }
 

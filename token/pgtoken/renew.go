@@ -24,7 +24,7 @@ func (i *Issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) 
 	var renewed bool
 	var waited pgcall.Microseconds
 	sent := time.Now()
-	err := i.run(ctx, renewSQL, []any{tok.Resource, tok.Holder, ttl.Microseconds()}, &renewed, &waited)
+	err := i.renewal(ctx, renewSQL, []any{tok.Resource, tok.Holder, ttl.Microseconds()}, &renewed, &waited)
 	if err == nil && !renewed {
 		err = token.ErrLost
 	}
@@ -55,7 +55,7 @@ func (i *Issuer) RenewAll(ctx context.Context, batch []token.Renewal) {
 	}
 	var results []int64 // how long the statement waited, and then a result for each lease
 	sent := time.Now()
-	err := i.run(ctx, renewAllSQL, []any{resources, holders, ttls}, &results)
+	err := i.renewal(ctx, renewAllSQL, []any{resources, holders, ttls}, &results)
 	if err == nil && len(results) != len(asked)+1 {
 		err = fmt.Errorf("the server returned %d of %d results", len(results)-1, len(asked))
 	}

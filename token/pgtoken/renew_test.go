@@ -1,17 +1,22 @@
 package pgtoken_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/pgtoken"
 )
@@ -112,4 +117,149 @@ func TestRenewalsOfTheSameLeasesInAnyOrder(t *testing.T) {
 	for _, r := range back {
 		require.NoError(t, r.Err)
 	}
+}
+
+// full returns the pool of an application, which is full until empty: a transaction uses
+// each connection, and one more caller waits. sessions counts its sessions on the server.
+func full(t *testing.T, conns int32) (pool *pgxpool.Pool, empty func(), sessions func() int) {
+	t.Helper()
+	name := fmt.Sprint("full ", rand.Int64())
+	pool = pgtest.Connect(t, func(config *pgxpool.Config) {
+		config.MaxConns, config.ConnConfig.RuntimeParams["application_name"] = conns, name
+	})
+	var commits []func()
+	for range conns {
+		commits = append(commits, begin(t, pool, "SELECT"))
+	}
+	next := pgtest.Later(t, func() error { return pool.Ping(t.Context()) })
+	other := pgtest.Connect(t, pgtest.One)
+	empty = func() {
+		t.Helper()
+		for _, commit := range commits {
+			commit()
+		}
+		require.NoError(t, next())
+	}
+	return pool, empty, func() int {
+		return pgtest.Query[int](t, other, "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1", name)
+	}
+}
+
+// hazard L16
+func TestRenewalsDoNotWaitForAFullPool(t *testing.T) {
+	t.Parallel()
+	for _, conns := range []int32{1, 4} {
+		t.Run(fmt.Sprint("of ", conns), func(t *testing.T) {
+			t.Parallel()
+			direct, schema := testenv.Postgres(t)
+			pool, empty, sessions := full(t, conns)
+			iss := closed(t, &pgtoken.Issuer{DB: pool, Schema: schema})
+			batch := []token.Renewal{{Token: granted(t, &pgtoken.Issuer{DB: direct, Schema: schema}, "account/1"), TTL: long}}
+			renew := func() {
+				t.Helper()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				iss.RenewAll(ctx, batch)
+				require.NoError(t, batch[0].Err)
+				_, err := iss.Renew(ctx, batch[0].Token, long)
+				require.NoError(t, err)
+			}
+			for range 3 {
+				renew()
+			}
+			require.Equal(t, int(conns)+1, sessions(), "one connection for all renewals")
+
+			locked := token.Renewal{Token: granted(t, &pgtoken.Issuer{DB: direct, Schema: schema}, resource), TTL: long}
+			unlock := lockLease(t, direct, schema)
+			done := pgtest.Later(t, func() error {
+				both := append(slices.Clone(batch), locked)
+				iss.RenewAll(t.Context(), both)
+				return errors.Join(both[0].Err, both[1].Err)
+			})
+			pgtest.AwaitLockWaiters(t, direct, schema, 1)
+			renew()
+			require.Equal(t, int(conns)+2, sessions(), "another one, for the lease whose row is locked")
+			unlock()
+			require.NoError(t, done())
+
+			empty()
+			require.NoError(t, iss.Close())
+			pgtest.Await(t, func() bool { return sessions() == int(conns) })
+			renew() // over the pool
+			require.Equal(t, int(conns), sessions())
+		})
+	}
+}
+
+// hazard L16
+func TestLeasesOfAProgramWhosePoolIsFull(t *testing.T) {
+	t.Parallel()
+	_, schema := testenv.Postgres(t)
+	for _, conns := range []int32{1, 4} {
+		t.Run(fmt.Sprint("of ", conns), func(t *testing.T) {
+			t.Parallel()
+			pool := pgtest.Connect(t, func(config *pgxpool.Config) { config.MaxConns = conns })
+			iss := closed(t, &pgtoken.Issuer{DB: pool, Schema: schema})
+			renewed := make(chan struct{}, 100)
+			locker := lock.Locker{Issuer: iss, TTL: 6 * time.Second, DangerouslyWithoutClaim: true, Hooks: lock.Hooks{
+				Renewed: func(context.Context, token.Token, time.Duration) { renewed <- struct{}{} },
+			}}
+			require.NoError(t, locker.Hold(t.Context(), fmt.Sprint(conns), func(ctx context.Context) error {
+				for range conns {
+					defer begin(t, pool, "SELECT")()
+				}
+				for range 3 { // the third is after the end of a lease that was not renewed
+					select {
+					case <-renewed:
+					case <-ctx.Done():
+						return context.Cause(ctx)
+					}
+				}
+				return ctx.Err()
+			}))
+		})
+	}
+}
+
+// hazard L16
+func TestConnectionForRenewals(t *testing.T) {
+	t.Parallel()
+	direct, schema := testenv.Postgres(t)
+	tok := granted(t, &pgtoken.Issuer{DB: direct, Schema: schema}, resource)
+	t.Run("closes after the idle timeout, and the next renewal opens another", func(t *testing.T) {
+		t.Parallel()
+		pool, empty, sessions := full(t, 1)
+		iss := closed(t, &pgtoken.Issuer{DB: pool, Schema: schema})
+		iss.SetIdleTimeout(20 * time.Millisecond)
+		for range 2 {
+			_, err := iss.Renew(t.Context(), tok, long)
+			require.NoError(t, err)
+			pgtest.Await(t, func() bool { return sessions() == 1 })
+		}
+		empty()
+	})
+	t.Run("if the server has no room for it, the renewal waits for the pool", func(t *testing.T) {
+		t.Parallel()
+		refused := make(chan struct{})
+		var connects atomic.Int64
+		pool := pgtest.Connect(t, func(config *pgxpool.Config) {
+			pgtest.One(config)
+			config.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
+				if connects.Add(1) == 1 {
+					return nil
+				}
+				close(refused)
+				return errors.New("too many clients")
+			}
+		})
+		commit := begin(t, pool, "SELECT")
+		iss := closed(t, &pgtoken.Issuer{DB: pool, Schema: schema})
+		renewal := pgtest.Later(t, func() error {
+			_, err := iss.Renew(t.Context(), tok, long)
+			return err
+		})
+		<-refused
+		commit()
+		require.NoError(t, renewal())
+	})
 }

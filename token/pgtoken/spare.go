@@ -1,0 +1,128 @@
+package pgtoken
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/fencepost/fencepost/internal/pgcall"
+)
+
+// maxPatience bounds the time that a renewal waits for a connection of the pool.
+const maxPatience = 250 * time.Millisecond
+
+var errClosed = errors.New("pgtoken: the Issuer is closed")
+
+// renewal runs a statement that renews. It prevents the following:
+//
+//  1. The application's transactions have all connections of the pool.
+//  2. The renewal waits behind them until its context ends, and so do all others.
+//  3. Every lease of the process is lost, although it is alive and the server replies.
+func (i *Issuer) renewal(ctx context.Context, sql string, args []any, row ...any) error {
+	pool, ok := i.DB.(*pgxpool.Pool)
+	if !ok {
+		return i.run(ctx, sql, args, row...)
+	}
+	conn, err := i.renewalConn(ctx, pool)
+	if err != nil {
+		return pgcall.Explain(ctx, err)
+	}
+	defer conn.Release()
+	return i.runOn(ctx, conn, sql, args, row...)
+}
+
+// renewalConn returns a connection of the pool, or of the spare if the pool has none. It
+// leaves three quarters of the time to the connect and the statement.
+func (i *Issuer) renewalConn(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
+	patience := maxPatience
+	if deadline, ok := ctx.Deadline(); ok {
+		patience = min(patience, time.Until(deadline)/4)
+	}
+	patient, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	conn, err := pool.Acquire(patient)
+	if err == nil || patient.Err() == nil || ctx.Err() != nil {
+		return conn, err
+	}
+	conn, err = i.spare.acquire(ctx, pool, i.queue.idleTimeout())
+	if err == nil {
+		return conn, nil
+	}
+	// The server may have no room for another connection. The application may still return
+	// one of its own in time.
+	conn, late := pool.Acquire(ctx)
+	if late != nil {
+		return nil, errors.Join(late, err)
+	}
+	return conn, nil
+}
+
+// spare has the connections of an Issuer outside of the application's pool. The zero value
+// is ready for use.
+type spare struct {
+	mu sync.Mutex
+	// pool is nil while there are no connections. It has the settings of the
+	// application's pool, whose hooks may set a password that rotates, a role or a tracer.
+	pool   *pgxpool.Pool
+	used   time.Time
+	closed bool
+}
+
+func (s *spare) acquire(ctx context.Context, application *pgxpool.Pool, idleTimeout time.Duration) (*pgxpool.Conn, error) {
+	pool, err := s.open(application, idleTimeout)
+	if err != nil {
+		return nil, err
+	}
+	return pool.Acquire(ctx)
+}
+
+func (s *spare) open(application *pgxpool.Pool, idleTimeout time.Duration) (*pgxpool.Pool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed
+	}
+	s.used = time.Now()
+	if s.pool != nil {
+		return s.pool, nil
+	}
+	config := application.Config()
+	// One connection is opened for the batches. The others are for leases whose rows are
+	// locked: with one connection, they would stop the renewal of all other leases.
+	config.MaxConns, config.MinConns, config.MinIdleConns = 1+maxParallel, 0, 0
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err == nil {
+		s.pool = pool
+		s.closeWhenIdle(idleTimeout)
+	}
+	return pool, err
+}
+
+// closeWhenIdle closes the connections after the idle timeout without a use.
+func (s *spare) closeWhenIdle(idleTimeout time.Duration) {
+	time.AfterFunc(time.Until(s.used.Add(idleTimeout)), func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if time.Since(s.used) < idleTimeout {
+			s.closeWhenIdle(idleTimeout)
+		} else if s.pool != nil {
+			go s.pool.Close() // waits for the calls that use it
+			s.pool = nil
+		}
+	})
+}
+
+// close returns when the calls that use the connections have returned, and they are
+// closed. Later renewals wait for the application's pool.
+func (s *spare) close() {
+	s.mu.Lock()
+	pool := s.pool
+	s.pool, s.closed = nil, true
+	s.mu.Unlock()
+	if pool != nil {
+		pool.Close()
+	}
+}
