@@ -2,7 +2,10 @@ package pgadvisory_test
 
 import (
 	"fmt"
+	"os"
+	"regexp"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,7 +28,15 @@ func TestLockOfAKilledSessionIsHandedOn(t *testing.T) {
 	first, err := iss.Acquire(t.Context(), resource, "a", long)
 	require.NoError(t, err)
 	waiting := enqueue(t, iss, "b", long)
-	pgtest.Exec(t, pool, "SELECT pg_terminate_backend($1)", processes(t, iss, true)[0])
+	page, err := os.ReadFile("../../docs/locks.md")
+	require.NoError(t, err)
+	statements := regexp.MustCompile("SELECT (holder FROM fencepost.advisory|pg_terminate_backend)[^`]*").FindAllString(string(page), -1)
+	require.Len(t, statements, 2)
+	for i, sql := range statements {
+		statements[i] = strings.NewReplacer("fencepost.", schema+".", `\|`, "|").Replace(sql)
+	}
+	require.Equal(t, "a", pgtest.Query[string](t, pool, statements[0]))
+	require.True(t, pgtest.Query[bool](t, pool, statements[1]))
 	b := <-waiting
 	require.NoError(t, b.Err)
 	require.True(t, time.Now().Before(first.Until), "the first holder's lease looks alive")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -38,6 +39,9 @@ func TestARenewalNeedsAMajorityThatHolds(t *testing.T) {
 		return err == nil && has("c")
 	}, testTimeout, pause, "c had no lock, and a majority has")
 
+	page, err := os.ReadFile("../../docs/locks.md")
+	require.NoError(t, err)
+	require.Contains(t, string(page), "`redis-cli DEL "+lockKey+"`")
 	// Not at c: a renewal above may still lock it.
 	require.NoError(t, all["a"].Client().Del(t.Context(), lockKey).Err())
 	require.NoError(t, all["b"].Client().Del(t.Context(), lockKey).Err())
