@@ -76,6 +76,42 @@ func TestGetLockSurvivesThePause(t *testing.T) {
 	})
 }
 
+// The limits that docs/adopt.md states, on MariaDB.
+func TestNamesOfGetLock(t *testing.T) {
+	t.Parallel()
+	config, err := mysql.ParseDSN(testenv.OwnMariaDB(t))
+	require.NoError(t, err)
+	locks := overMySQL(t, config)
+	session := func() *sql.Conn {
+		conn, err := locks.Conn(t.Context())
+		require.NoError(t, err)
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	a, b := session(), session()
+	get := func(session *sql.Conn, name string) (granted int, err error) {
+		err = session.QueryRowContext(t.Context(), "SELECT GET_LOCK("+name+", 0)").Scan(&granted)
+		return granted, err
+	}
+	for _, name := range []string{"'account/a'", "'account/A'", "REPEAT('n', 192)", "SHA2(REPEAT('n', 200), 256)"} {
+		granted, err := get(a, name)
+		require.NoError(t, err)
+		require.Equal(t, 1, granted, "%s is another lock, and the session keeps the earlier ones", name)
+	}
+	for name, free := range map[string]int{"'account/a'": 0, "'account/A'": 0, "SHA2(REPEAT('n', 200), 256)": 0, "'ACCOUNT/a'": 1} {
+		granted, err := get(b, name)
+		require.NoError(t, err)
+		require.Equal(t, free, granted, name)
+	}
+	_, err = get(a, "REPEAT('n', 193)")
+	var refused *mysql.MySQLError
+	require.ErrorAs(t, err, &refused)
+	require.EqualValues(t, 1059, refused.Number)
+	var length int
+	require.NoError(t, a.QueryRowContext(t.Context(), "SELECT CHAR_LENGTH(SHA2('account/42', 256))").Scan(&length))
+	require.Equal(t, 64, length)
+}
+
 func overMySQL(t *testing.T, config *mysql.Config) *sql.DB {
 	t.Helper()
 	connector, err := mysql.NewConnector(config)
