@@ -1,6 +1,9 @@
 package redisquorum_test
 
 import (
+	"os"
+	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -150,6 +153,29 @@ func TestAnotherListOfNodesIsRefused(t *testing.T) {
 	cycle(t, mixed, "a")
 	require.ErrorContains(t, mixed.Rejoin(t.Context()), "node c: it is in the quorum")
 	require.EqualValues(t, 1, others["c"].Client().DBSize(t.Context()).Val(), "the only key is the marker: it did not vote")
+}
+
+// The steps of docs/locks.md.
+func TestAnotherListOfNodesAfterTheMarkersAreDeleted(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/locks.md")
+	require.NoError(t, err)
+	command := regexp.MustCompile("`redis-cli\\s(DEL .*:member)`").FindStringSubmatch(string(page))
+	require.NotNil(t, command)
+	all := servers(t, 5)
+	three := nodes{"a": all["a"], "b": all["b"], "c": all["c"]}
+	first, _ := three.founded(t, soon)
+	three.ahead(t)
+	before := cycle(t, first, "before")
+	for _, server := range three {
+		words := strings.Fields(command[1])
+		require.NoError(t, server.Client().Do(t.Context(), words[0], words[1]).Err())
+	}
+	longer, _ := all.issuer(t, time.Hour)
+	require.ErrorContains(t, longer.Bootstrap(t.Context()), "leases may be alive for another")
+	five, _ := all.issuer(t, soon)
+	require.Eventually(t, func() bool { return five.Bootstrap(t.Context()) == nil }, testTimeout, pause)
+	require.Greater(t, cycle(t, five, "after").Number, before.Number)
 }
 
 func TestWhatIsNoQuorumIsRefused(t *testing.T) {
