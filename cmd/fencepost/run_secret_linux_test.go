@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The program and the watchdog do not use the server of the locks: its URL, which
-// may have a password, is in the environment of neither.
-func TestRunKeepsItsURLFromTheProgram(t *testing.T) {
+// The program and the watchdog do not use the servers of Fencepost: URLs, which may have a
+// password, are in the environment of neither.
+func TestRunKeepsURLsFromTheProgram(t *testing.T) {
 	t.Parallel()
 	for name, lock := range runLocks(t) {
 		t.Run(name, func(t *testing.T) {
@@ -25,10 +25,12 @@ func TestRunKeepsItsURLFromTheProgram(t *testing.T) {
 			r := prepareRun(t, lock, []string{"-v"}, "job", "sh", "-c", says+"env; wait")
 			r.cmd.Env = append(slices.DeleteFunc(r.cmd.Env, func(v string) bool {
 				return strings.HasPrefix(v, "FENCEPOST_REDIS_URL=") || strings.HasPrefix(v, "FENCEPOST_POSTGRES_URL=")
-			}), variable+"="+url, "OF_THE_USER=kept")
+			}), variable+"="+url, "FENCEPOST_MYSQL_DSN=sekret", "FENCEPOST_STORE=sekret",
+				"FENCEPOST_SIMULATE_REDIS=sekret", "FENCEPOST_SIMULATE_POSTGRES=sekret", "FENCEPOST_SCHEMA=kept", "OF_THE_USER=kept")
 			r.start()
 			run, watchdog, program := r.cmd.Process.Pid, watchdogOf(t, r), programs(t, r)[1]
 			require.Contains(t, ofProcess(t, run, "environ"), variable+"="+url)
+			require.Contains(t, ofProcess(t, program, "environ"), "FENCEPOST_SCHEMA=kept")
 			require.Contains(t, ofProcess(t, program, "environ"), "OF_THE_USER=kept")
 			for _, pid := range []int{watchdog, program} {
 				require.NotContains(t, ofProcess(t, pid, "environ"), "sekret")

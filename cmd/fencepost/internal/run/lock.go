@@ -82,11 +82,13 @@ func (h *heldLock) environment() ([]string, error) {
 }
 
 // withoutURLs returns the environment without the variables that may have the password of
-// the lock's server. The program and the watchdog do not use them.
+// a server. The program and the watchdog do not use them.
 func withoutURLs(environment []string) []string {
+	secret := []string{"FENCEPOST_REDIS_URL", "FENCEPOST_POSTGRES_URL", "FENCEPOST_MYSQL_DSN", "FENCEPOST_STORE",
+		"FENCEPOST_SIMULATE_REDIS", "FENCEPOST_SIMULATE_POSTGRES"}
 	return slices.DeleteFunc(environment, func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		return name == "FENCEPOST_REDIS_URL" || name == "FENCEPOST_POSTGRES_URL"
+		return slices.Contains(secret, name)
 	})
 }
 
