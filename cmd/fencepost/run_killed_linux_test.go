@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,10 +23,9 @@ func TestRunThatIsKilledTakesItsProgramAlong(t *testing.T) {
 	t.Run("with all that it has started", func(t *testing.T) {
 		t.Parallel()
 		r := startRun(t, redis, nil, "job/one", "sh", "-c", `trap "" TERM; `+says+"wait")
-		watchdog := watchdogOf(t, r)
+		ids := append(programs(t, r), watchdogOf(t, r))
 		r.signal(syscall.SIGKILL)
-		r.status()
-		requireGone(t, append(programs(t, r), watchdog))
+		requireGone(t, ids)
 	})
 	t.Run("also where its watchdog is killed with it", func(t *testing.T) {
 		t.Parallel()
@@ -85,6 +86,7 @@ func TestRunWhoseWatchdogIsKilledEndsItsProgram(t *testing.T) {
 			t.Run(name+": "+how, func(t *testing.T) {
 				t.Parallel()
 				r := startRun(t, lock, nil, "job/"+how, "sh", "-c", script)
+				r.line(3)
 				require.NoError(t, syscall.Kill(watchdogOf(t, r), syscall.SIGKILL))
 				require.Equal(t, 123, r.status(), r.errs.String())
 				require.Equal(t, "fencepost: run job/"+how+": the program was stopped: the watchdog has ended\n", r.errs.String())
@@ -124,6 +126,46 @@ func TestRunWhoseWatchdogIsKilledEndsItsProgram(t *testing.T) {
 	})
 }
 
+// The watchdog is started before the wait, from the binary that runs: a deploy may replace
+// its file meanwhile.
+func TestRunThatWaitsHasItsWatchdog(t *testing.T) {
+	t.Parallel()
+	lock := runLocks(t)["redis"]
+	for how, c := range map[string]struct {
+		meanwhile func(r *ran, watchdog int) error
+		status    int
+		says      string
+	}{
+		"the file is deleted": {func(r *ran, _ int) error { return os.Remove(r.cmd.Path) }, 7, ""},
+		"the file is replaced": {func(r *ran, _ int) error {
+			return errors.Join(os.Remove(r.cmd.Path), os.Symlink("/bin/false", r.cmd.Path))
+		}, 7, ""},
+		"the run is killed": {func(r *ran, _ int) error { return r.cmd.Process.Kill() }, -1, ""},
+		"the watchdog is killed": {func(_ *ran, watchdog int) error { return syscall.Kill(watchdog, syscall.SIGKILL) }, 125,
+			": the watchdog has ended\n"},
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			grant, err := lock.Acquire(t.Context(), "job/"+how, "another", time.Hour)
+			require.NoError(t, err)
+			r := prepareRun(t, lock, []string{"--wait", "1h"}, grant.Token.Resource, "sh", "-c", "exit 7")
+			binary := filepath.Join(t.TempDir(), "fencepost")
+			require.NoError(t, exec.Command("cp", r.cmd.Path, binary).Run()) // another process writes it: a fork of this one would keep it busy
+			r.cmd.Path = binary
+			r.start()
+			watchdog := watchdogOf(t, r)
+			require.NoError(t, c.meanwhile(r, watchdog))
+			if c.status < 0 {
+				requireGone(t, []int{watchdog})
+			}
+			require.NoError(t, lock.Release(t.Context(), grant.Token))
+			require.Equal(t, c.status, r.status(), r.errs.String())
+			require.True(t, strings.HasSuffix(r.errs.String(), c.says), r.errs.String())
+			requireGone(t, []int{watchdog})
+		})
+	}
+}
+
 // stop stops the run, and returns when each of its threads has stopped: until then, they
 // may see what the test does next.
 func (r *ran) stop() {
@@ -155,16 +197,17 @@ func programs(t *testing.T, r *ran) (ids []int) {
 	return ids
 }
 
-// watchdogOf returns the watchdog, which runs as fencepost watchdog, once the program runs.
-func watchdogOf(t *testing.T, r *ran) int {
+// watchdogOf waits for the watchdog, which runs as fencepost watchdog.
+func watchdogOf(t *testing.T, r *ran) (watchdog int) {
 	t.Helper()
-	r.line(3)
-	for pid, stat := range processes(t) {
-		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-		if err == nil && stat.parent == r.cmd.Process.Pid && strings.Contains(string(line), "watchdog") {
-			return pid
+	require.Eventually(t, func() bool {
+		for pid, stat := range processes(t) {
+			line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+			if err == nil && stat.parent == r.cmd.Process.Pid && strings.HasSuffix(string(line), "\x00watchdog\x00") {
+				watchdog = pid
+			}
 		}
-	}
-	require.FailNow(t, "there is no watchdog")
-	return 0
+		return watchdog != 0
+	}, eventually, time.Millisecond)
+	return watchdog
 }

@@ -1,10 +1,10 @@
 // Package run is the command fencepost run: it runs a program while it holds a lock, and
 // ends the program before another holder can acquire the lock.
 //
-// A run has up to three processes. The first holds the lock and renews its lease. The
-// watchdog ends the program if the first process cannot, because it was killed or
-// stopped. The program itself begins as a launcher, which waits until the watchdog has
-// the program's process group.
+// A run has up to three processes. The first waits for the lock, holds it and renews its
+// lease. The watchdog, which is started before the wait, ends the program if the first
+// process cannot, because it was killed or stopped. The program itself begins as a
+// launcher, which waits until the watchdog has the program's process group.
 //
 //	command.go          the flags; the exit statuses 123 to 127, and --held-status; which
 //	                    signals are received, and which stay ignored; --verbose
@@ -19,8 +19,8 @@
 //	launcher.go         the process that becomes the program when the watchdog has its process
 //	                    group; a program that cannot be executed
 //	pdeathsig_linux.go  the kernel kills the program if the run's process dies; the run adopts
-//	                    the orphans of the program
-//	pdeathsig_other.go  other systems: neither of the two
+//	                    the orphans of the program; the binary that runs
+//	pdeathsig_other.go  other systems: the binary by its path, and neither of the others
 //	program_other.go    systems without process groups, where each run fails
 package run
 
@@ -89,9 +89,15 @@ func (c *Cmd) Run(std cli.Streams) error {
 	if c.Wait > 0 {
 		c.verbosef(std, "waiting for the lock, for %s at most", c.Wait)
 	}
-	held, err := c.acquire(waiting, store)
+	// It is started before the wait: a deploy can replace the binary's file meanwhile.
+	watchdog, err := startWatchdog()
+	if err != nil {
+		return c.exit(StatusFailed, err)
+	}
+	held, err := c.acquire(waiting, store, watchdog)
 	handOver()
 	if err != nil {
+		watchdog.stop()
 		return c.notAcquired(waiting, std, err)
 	}
 	c.verbosef(std, "%s is held by %s", held.lease.Token(), held.lease.Token().Holder)

@@ -25,13 +25,13 @@ import (
 type heldLock struct {
 	*Cmd
 	lease    *lock.Lease
-	watchdog watchdog
+	watchdog *watchdog
 }
 
 // acquire acquires the lock. The lease's context ends before the lease does, by --grace and
 // by how late this process may run, so that the program ends before the lease.
-func (c *Cmd) acquire(ctx context.Context, store lockStore) (*heldLock, error) {
-	held, late := &heldLock{Cmd: c}, max(c.TTL/10, 10*time.Millisecond)
+func (c *Cmd) acquire(ctx context.Context, store lockStore, watchdog *watchdog) (*heldLock, error) {
+	held, late := &heldLock{Cmd: c, watchdog: watchdog}, max(c.TTL/10, 10*time.Millisecond)
 	host, _ := os.Hostname()
 	locker := &lock.Locker{
 		Issuer: store.Issuer, Name: cmp.Or(host, "fencepost"),

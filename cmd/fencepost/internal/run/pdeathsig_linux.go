@@ -2,6 +2,8 @@ package run
 
 import (
 	"errors"
+	"os"
+	"os/exec"
 	"runtime"
 	"syscall"
 )
@@ -29,6 +31,11 @@ func dieWithParent(parent int) error {
 // becomeSubreaper makes this process the parent of processes that the program leaves
 // behind, so that it can wait for them: the first process of a container may not wait.
 func becomeSubreaper() { _ = prctl(prSetChildSubreaper, 1) }
+
+// self returns a command of the binary that runs, even if its file was replaced.
+func self(command string) *exec.Cmd {
+	return &exec.Cmd{Path: "/proc/self/exe", Args: []string{os.Args[0], command}}
+}
 
 func prctl(option, value uintptr) error {
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, option, value, 0); errno != 0 {

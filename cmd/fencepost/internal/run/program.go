@@ -23,6 +23,7 @@ var (
 
 // work runs the program while the lock is held.
 func (h *heldLock) work(std cli.Streams, signals <-chan os.Signal) error {
+	defer h.watchdog.stop()
 	if h.lease.Context().Err() != nil {
 		return h.notAcquired(h.lease.Context(), std, context.Cause(h.lease.Context()))
 	}
@@ -30,10 +31,6 @@ func (h *heldLock) work(std cli.Streams, signals <-chan os.Signal) error {
 	if err != nil {
 		return h.notStarted(err)
 	}
-	if err := h.watchdog.start(); err != nil {
-		return h.exit(StatusFailed, err)
-	}
-	defer h.watchdog.stop()
 	job, err := h.begin(std, path)
 	if err != nil {
 		return h.exit(StatusFailed, err)
@@ -55,8 +52,12 @@ func (h *heldLock) begin(std cli.Streams, path string) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.watchdog.setGroup(job.group)
-	if err := (launchRequest{os.Getpid(), h.Name, path, h.Command}).send(requests); err != nil {
+	if h.watchdog.setGroup(job.group) != nil {
+		err = errWatchdogEnded
+	} else {
+		err = launchRequest{os.Getpid(), h.Name, path, h.Command}.send(requests)
+	}
+	if err != nil {
 		job.end(0)
 		return nil, err
 	}
@@ -114,16 +115,12 @@ type job struct {
 // startJob starts the launcher, which reads a [launchRequest] from the other end of
 // requests.
 func startJob(std cli.Streams, env []string) (j *job, requests *os.File, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, nil, err
-	}
 	theirs, requests, err := os.Pipe()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer theirs.Close()
-	j = &job{cmd: exec.Command(self, "launch"), ended: make(chan struct{})}
+	j = &job{cmd: self("launch"), ended: make(chan struct{})}
 	j.cmd.Stdin, j.cmd.Stdout, j.cmd.Stderr, j.cmd.Env = std.In, std.Out, std.Err, env
 	j.cmd.ExtraFiles, j.cmd.SysProcAttr = []*os.File{theirs}, ownGroup()
 	started := make(chan error)
