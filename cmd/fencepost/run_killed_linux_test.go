@@ -197,17 +197,47 @@ func programs(t *testing.T, r *ran) (ids []int) {
 	return ids
 }
 
+// An orphan of the program that ends before the program leaves no zombie.
+func TestRunWaitsForOrphans(t *testing.T) {
+	t.Parallel()
+	lock := runLocks(t)["redis"]
+	parents := map[string]*syscall.SysProcAttr{"as a subreaper": nil}
+	if exec.Command("unshare", "--pid", "true").Run() == nil { // not every machine permits it, and the code is the same
+		parents["as process 1"] = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	}
+	for how, attributes := range parents {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			r := prepareRun(t, lock, nil, "job/"+how, "sh", "-c", `(sleep 1000 &); (setsid sleep 1001 >/dev/null 2>&1 &); exec sleep 1002`)
+			r.cmd.SysProcAttr = attributes
+			r.start()
+			orphans := []int{childOf(t, r, "sleep\x001000\x00"), childOf(t, r, "sleep\x001001\x00")}
+			for _, pid := range orphans {
+				require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+			}
+			for _, pid := range orphans {
+				require.Eventually(t, func() bool { _, there := process(t, pid); return !there }, eventually, time.Millisecond)
+			}
+			r.signal(syscall.SIGTERM)
+			require.Equal(t, 143, r.status(), r.errs.String())
+		})
+	}
+}
+
 // watchdogOf waits for the watchdog, which runs as fencepost watchdog.
-func watchdogOf(t *testing.T, r *ran) (watchdog int) {
+func watchdogOf(t *testing.T, r *ran) int { return childOf(t, r, "\x00watchdog\x00") }
+
+// childOf waits for a child of the run with the end of a command line.
+func childOf(t *testing.T, r *ran, end string) (child int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		for pid, stat := range processes(t) {
 			line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-			if err == nil && stat.parent == r.cmd.Process.Pid && strings.HasSuffix(string(line), "\x00watchdog\x00") {
-				watchdog = pid
+			if err == nil && stat.parent == r.cmd.Process.Pid && strings.HasSuffix(string(line), end) {
+				child = pid
 			}
 		}
-		return watchdog != 0
+		return child != 0
 	}, eventually, time.Millisecond)
-	return watchdog
+	return child
 }

@@ -11,7 +11,7 @@
 //	lock.go             Redis or PostgreSQL; the lease and its safety margin; FENCING_TOKEN and
 //	                    the program's other variables, and which are removed; the release
 //	program.go          the program's process group: start, signals, SIGKILL after --grace;
-//	                    --at-most; a lost lease; the end of the watchdog; orphans of the program
+//	                    --at-most; a lost lease; the end of the watchdog; zombies
 //	jobcontrol.go       the terminal: Ctrl-Z does not stop a run; the program gets the
 //	                    foreground when it reads the terminal, and the run takes it back
 //	watchdog.go         the second process, which kills the program when the lease is over or

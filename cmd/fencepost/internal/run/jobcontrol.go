@@ -18,14 +18,17 @@ type terminal struct{ lent bool }
 // ignoreSuspend keeps Ctrl-Z from stopping this process, which would stop the renewals.
 func ignoreSuspend() { signal.Notify(make(chan os.Signal, 1), syscall.SIGTSTP) }
 
-// stopped is called when a signal has stopped the program.
-func (j *job) stopped(by syscall.Signal) {
-	switch by {
-	case syscall.SIGTTIN, syscall.SIGTTOU:
+// stopped is called when a signal has stopped the program, the watchdog or an orphan.
+func (j *job) stopped(child int, by syscall.Signal) {
+	switch {
+	case child == j.watchdog:
+		_ = syscall.Kill(child, syscall.SIGCONT)
+	case child != j.group: // an orphan
+	case by == syscall.SIGTTIN, by == syscall.SIGTTOU:
 		if j.terminal.lend(j.group) {
 			j.signal(syscall.SIGCONT)
 		}
-	case syscall.SIGTSTP: // a stopped program must not hold a lock
+	case by == syscall.SIGTSTP: // a stopped program must not hold a lock
 		j.signal(syscall.SIGCONT)
 	}
 }

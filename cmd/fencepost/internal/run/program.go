@@ -48,7 +48,7 @@ func (h *heldLock) begin(std cli.Streams, path string) (*job, error) {
 	}
 	ignoreSuspend()
 	becomeSubreaper()
-	job, requests, err := startJob(std, env)
+	job, requests, err := startJob(std, env, h.watchdog.cmd.Process.Pid)
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +107,7 @@ func (h *heldLock) result(job *job, stopped error) error {
 type job struct {
 	cmd      *exec.Cmd
 	group    int
+	watchdog int           // its process
 	ended    chan struct{} // closed when the program itself has ended
 	status   int           // the program's status, as shells report it; set before ended is closed
 	terminal terminal
@@ -114,13 +115,13 @@ type job struct {
 
 // startJob starts the launcher, which reads a [launchRequest] from the other end of
 // requests.
-func startJob(std cli.Streams, env []string) (j *job, requests *os.File, err error) {
+func startJob(std cli.Streams, env []string, watchdog int) (j *job, requests *os.File, err error) {
 	theirs, requests, err := os.Pipe()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer theirs.Close()
-	j = &job{cmd: self("launch"), ended: make(chan struct{})}
+	j = &job{cmd: self("launch"), watchdog: watchdog, ended: make(chan struct{})}
 	j.cmd.Stdin, j.cmd.Stdout, j.cmd.Stderr, j.cmd.Env = std.In, std.Out, std.Err, env
 	j.cmd.ExtraFiles, j.cmd.SysProcAttr = []*os.File{theirs}, ownGroup()
 	started := make(chan error)
@@ -148,8 +149,11 @@ func (j *job) run(started chan<- error) {
 	}
 }
 
+// wait also waits for orphans that this process has adopted, as a subreaper or as the first
+// process of a container: each would stay a zombie. If it gets the watchdog, waitWatchdog
+// returns because there is no such child.
 func (j *job) wait() int {
-	switch status, err := waitStops(j.cmd, j.stopped); {
+	switch status, err := waitStops(j.cmd, -1, j.stopped); {
 	case err != nil:
 		return StatusFailed
 	case status.Signaled():
@@ -159,13 +163,15 @@ func (j *job) wait() int {
 	}
 }
 
-// waitStops is exec.Cmd's Wait, but calls stopped each time a signal stops the process.
-func waitStops(cmd *exec.Cmd, stopped func(by syscall.Signal)) (status syscall.WaitStatus, err error) {
+// waitStops is exec.Cmd's Wait, but waits for children as wait4(2) does, and calls stopped
+// each time a signal stops one of them.
+func waitStops(cmd *exec.Cmd, children int, stopped func(child int, by syscall.Signal)) (status syscall.WaitStatus, err error) {
 	for {
-		switch _, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED, nil); {
+		switch child, err := syscall.Wait4(children, &status, syscall.WUNTRACED, nil); {
 		case err == syscall.EINTR:
 		case err == nil && status.Stopped():
-			stopped(status.StopSignal())
+			stopped(child, status.StopSignal())
+		case err == nil && child != cmd.Process.Pid: // an orphan has ended
 		default:
 			_ = cmd.Wait() // it fails, since Wait4 has returned, but closes what exec has opened
 			return status, err
@@ -176,7 +182,7 @@ func waitStops(cmd *exec.Cmd, stopped func(by syscall.Signal)) (status syscall.W
 // waitWatchdog returns when the watchdog has ended. A stopped watchdog does not read its
 // orders, and would kill the program when it continues. It is continued at once.
 func waitWatchdog(cmd *exec.Cmd) {
-	_, _ = waitStops(cmd, func(syscall.Signal) { _ = syscall.Kill(cmd.Process.Pid, syscall.SIGCONT) })
+	_, _ = waitStops(cmd, cmd.Process.Pid, func(watchdog int, _ syscall.Signal) { _ = syscall.Kill(watchdog, syscall.SIGCONT) })
 }
 
 func (j *job) signal(s os.Signal) { _ = syscall.Kill(-j.group, s.(syscall.Signal)) }
