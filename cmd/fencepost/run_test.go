@@ -63,13 +63,13 @@ func TestRunOfWhatCannotBeRun(t *testing.T) {
 	}
 }
 
-func TestRunPassesTheStreamsOn(t *testing.T) {
+func TestRunPassesStreamsAndArgumentsOn(t *testing.T) {
 	t.Parallel()
-	r := prepareRun(t, runLocks(t)["redis"], nil, "job", "sh", "-c", "cat; echo err >&2")
+	r := prepareRun(t, runLocks(t)["redis"], nil, "job", "sh", "-c", `cat; printf '[%s]' "$@"; echo err >&2`, "sh", "", "\xe4 is no UTF-8")
 	r.cmd.Stdin = strings.NewReader("in\n")
 	r.start()
 	require.Zero(t, r.status())
-	require.Equal(t, "in\n", r.out.String())
+	require.Equal(t, "in\n[][\xe4 is no UTF-8]", r.out.String())
 	require.Equal(t, "err\n", r.errs.String())
 }
 

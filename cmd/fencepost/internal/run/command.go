@@ -36,6 +36,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/usage"
 	"github.com/fencepost/fencepost/internal/cli"
 	"github.com/fencepost/fencepost/token"
@@ -56,8 +58,17 @@ type Cmd struct {
 	HeldStatus int  `default:"75" placeholder:"N" help:"The exit status if another holder has the lock (${default})."`
 	Verbose    bool `short:"v" help:"Print the lock's holder, and when the lock is acquired and released."`
 
-	Name    string   `arg:"" help:"The name of the lock, as job/report."`
-	Command []string `arg:"" passthrough:"" help:"The program and its arguments, behind --."`
+	Name    string     `arg:"" help:"The name of the lock, as job/report."`
+	Command []argument `arg:"" passthrough:"" help:"The program and its arguments, behind --."`
+}
+
+type argument string
+
+// Decode is called by kong, whose own conversion goes through JSON, which changes arguments
+// that are no UTF-8.
+func (a *argument) Decode(ctx *kong.DecodeContext) error {
+	*a = argument(ctx.Scan.Pop().String())
+	return nil
 }
 
 // Help is printed by --help below the usage line.

@@ -1,7 +1,7 @@
 package run
 
 import (
-	"encoding/json"
+	"encoding/gob"
 	"errors"
 	"io/fs"
 	"os"
@@ -15,7 +15,7 @@ type launchRequest struct {
 	Parent int    // the id of the run's process
 	Name   string // of the lock
 	Path   string
-	Args   []string
+	Args   []argument
 }
 
 // launchFD is the pipe from which the launcher reads its request.
@@ -29,19 +29,23 @@ type LauncherCmd struct{}
 func (LauncherCmd) Run() error {
 	var to launchRequest
 	pipe := os.NewFile(launchFD, "launch")
-	if err := json.NewDecoder(pipe).Decode(&to); err != nil {
+	if err := gob.NewDecoder(pipe).Decode(&to); err != nil {
 		return &ExitError{Status: StatusFailed} // the run has ended
 	}
 	pipe.Close()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // main ignores it, and the program would inherit that
+	var args []string
+	for _, arg := range to.Args {
+		args = append(args, string(arg))
+	}
 	err := dieWithParent(to.Parent)
 	if err == nil {
-		err = &fs.PathError{Op: "exec", Path: to.Path, Err: syscall.Exec(to.Path, to.Args, os.Environ())}
+		err = &fs.PathError{Op: "exec", Path: to.Path, Err: syscall.Exec(to.Path, args, os.Environ())}
 	}
 	return (&Cmd{Name: to.Name}).notStarted(err)
 }
 
 // send sends the request to the launcher.
 func (to launchRequest) send(pipe *os.File) error {
-	return errors.Join(json.NewEncoder(pipe).Encode(to), pipe.Close())
+	return errors.Join(gob.NewEncoder(pipe).Encode(to), pipe.Close())
 }

@@ -27,7 +27,7 @@ func (h *heldLock) work(std cli.Streams, signals <-chan os.Signal) error {
 	if h.lease.Context().Err() != nil {
 		return h.notAcquired(h.lease.Context(), std, context.Cause(h.lease.Context()))
 	}
-	path, err := exec.LookPath(h.Command[0])
+	path, err := exec.LookPath(string(h.Command[0]))
 	if err != nil {
 		return h.notStarted(err)
 	}
