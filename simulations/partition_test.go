@@ -49,7 +49,7 @@ func newBank(t *testing.T) *bank {
 		session: "A of " + schema, commits: func() {},
 	}
 	config := server.Config().Copy()
-	config.MaxConns, config.ConnConfig.Tracer = 1, b
+	config.MaxConns, config.ConnConfig.Tracer, config.ConnConfig.DefaultQueryExecMode = 1, b, pgx.QueryExecModeExec // each batch is one packet
 	config.ConnConfig.RuntimeParams["application_name"] = b.session
 	config.ConnConfig.DialFunc = b.dial
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
@@ -86,7 +86,21 @@ func (b *bank) balance(t *testing.T) (balance int) {
 	return balance
 }
 
-var _ pgx.QueryTracer = (*bank)(nil)
+var _ interface {
+	pgx.QueryTracer
+	pgx.BatchTracer
+} = (*bank)(nil)
+
+// TraceBatchStart recognises the check of an admission before its COMMIT.
+func (b *bank) TraceBatchStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
+	if all := data.Batch.QueuedQueries; len(all) == 2 && all[1].SQL == "commit" {
+		b.commits()
+	}
+	return ctx
+}
+
+func (b *bank) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+func (b *bank) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
 
 func (b *bank) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
 	if data.SQL == "commit" {

@@ -75,11 +75,11 @@ func TestUnknown(t *testing.T) {
 			e := newEnv(t)
 			word := "commit"
 			if name[:2] == "On" {
-				word = "applied" // the commit is a prepared statement here
+				word = "applied" // no COMMIT is sent
 			}
 			ctx, leave := context.WithCancel(e.ctx(33)) // a caller that has left is not settled for long
 			defer leave()
-			pool, arm := dropsReplies(t, word, pgx.QueryExecModeCacheStatement, leave)
+			pool, arm := dropsReplies(t, word, pgx.QueryExecModeExec, leave)
 			door := doors(e, e.with(func(g *sqlguard.Guard) { g.DB = pool }))[name]
 			require.NoError(t, door(e.ctx(33), "before"))
 			arm.Store(true)

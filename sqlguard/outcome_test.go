@@ -8,9 +8,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 )
@@ -93,38 +95,79 @@ func TestOutcomesOfTheServer(t *testing.T) {
 	})
 }
 
-// An fn that ends the transaction and then fails has left what it wrote in the database, if
-// it committed.
-func TestAnErrorOfAnFnThatEndsTheTransactionIsUnknown(t *testing.T) {
+// An fn that ends the transaction has left in the database what it wrote, if it committed. What
+// it writes in a transaction that it has begun by that is not guarded, and is not committed.
+//
+// hazard G42
+func TestAnFnThatEndsTheTransaction(t *testing.T) {
 	t.Parallel()
 	mine := errors.New("mine")
-	for name, end := range map[string]func(ctx context.Context, tx pgx.Tx) error{
-		"COMMIT":      func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, "COMMIT"); return err },
-		"tx.Commit":   func(ctx context.Context, tx pgx.Tx) error { return tx.Commit(ctx) },
-		"tx.Rollback": func(ctx context.Context, tx pgx.Tx) error { return tx.Rollback(ctx) },
+	send := func(sql string) func(context.Context, pgx.Tx) error {
+		return func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, sql); return err }
+	}
+	for name, c := range map[string]struct {
+		end   func(ctx context.Context, tx pgx.Tx) error
+		wrote int64
+		modes []pgx.QueryExecMode
+	}{
+		"COMMIT":                       {send("COMMIT"), 1, modes[:1]},
+		"COMMIT AND CHAIN":             {send("COMMIT AND CHAIN"), 1, modes},
+		"ROLLBACK AND CHAIN":           {send("ROLLBACK AND CHAIN"), 0, modes},
+		"ROLLBACK AND CHAIN, one more": {send("ROLLBACK AND CHAIN; UPDATE accounts SET balance = balance + 1"), 0, modes},
+		"tx.Commit":                    {func(ctx context.Context, tx pgx.Tx) error { return tx.Commit(ctx) }, 1, modes[:1]},
+		"tx.Rollback":                  {func(ctx context.Context, tx pgx.Tx) error { return tx.Rollback(ctx) }, 0, modes[:1]},
 	} {
-		e := newEnv(t)
-		ctx := e.ctx(33)
-		fn := func(tx pgx.Tx) error { return errors.Join(e.addOne(ctx)(tx), end(ctx, tx), mine) }
-		once := func(tx pgx.Tx) ([]byte, error) { return nil, fn(tx) }
-		check := func(err error) {
-			t.Helper()
-			require.Equal(t, []error{guard.ErrUnknown}, outcomes(err), name)
-			require.ErrorIs(t, err, mine, name)
-		}
-		check(e.guard.Update(ctx, resource, fn))
-		_, err := e.guard.Once(ctx, resource, payment, once)
-		check(err)
-		if name != "tx.Rollback" {
-			require.Equal(t, int64(102), e.balance(), "%s: the twin, which says that nothing was applied, is wrong", name)
-		}
+		for _, mode := range c.modes {
+			for _, fails := range []error{nil, mine} {
+				e := newEnv(t)
+				ctx, pool := e.ctx(33), pgtest.Connect(t, func(c *pgxpool.Config) {
+					c.ConnConfig.DefaultQueryExecMode, c.ConnConfig.RuntimeParams["search_path"] = mode, e.schema
+					pgtest.One(c)
+				})
+				fn := func(tx pgx.Tx) error { return errors.Join(e.addOne(ctx)(tx), c.end(ctx, tx), fails) }
+				check := func(err error) {
+					t.Helper()
+					require.Equal(t, []error{guard.ErrUnknown}, outcomes(err), "%s in mode %s: %v", name, mode, err)
+					require.Equal(t, fails != nil, errors.Is(err, mine), name)
+				}
+				g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
+				check(g.Update(ctx, resource, fn))
+				_, err := g.Once(ctx, resource, payment, func(tx pgx.Tx) ([]byte, error) { return nil, fn(tx) })
+				check(err)
+				require.Equal(t, 100+2*c.wrote, e.balance(), name)
+				require.NoError(t, g.Update(ctx, resource, e.addOne(ctx)), "%s in mode %s: the connection is fit for use", name, mode)
 
-		outer, err := e.pool.Begin(ctx)
-		require.NoError(t, err)
-		check(e.by(outer).Update(ctx, resource, fn))
-		_ = outer.Rollback(ctx)
+				outer, err := pool.Begin(ctx)
+				require.NoError(t, err)
+				defer func() { _ = outer.Rollback(ctx) }()
+				check(e.by(outer).Update(ctx, resource, fn))
+			}
+		}
 	}
 
 	e := newEnv(t)
 	require.Equal(t, mine, e.guard.Update(e.ctx(33), resource, func(pgx.Tx) error { return mine }), "unchanged if it is open")
+	require.NoError(t, pgx.BeginFunc(e.bounded(), e.pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(e.bounded(), e.sql("ROLLBACK AND CHAIN; UPDATE accounts SET balance = balance + 1 WHERE id = 42"))
+		return err
+	}))
+	require.Equal(t, int64(101), e.balance(), "the twin commits it")
+}
+
+// What is left of a transaction that has ended is of no use: its connection may be another's.
+func TestATransactionIsOverAfterItsUpdate(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ctx := e.ctx(33)
+	for _, fails := range []error{nil, errors.New("mine")} {
+		var tx, savepoint pgx.Tx
+		require.ErrorIs(t, e.guard.Update(ctx, resource, func(open pgx.Tx) (err error) {
+			tx = open
+			savepoint, err = tx.Begin(ctx)
+			return errors.Join(err, fails)
+		}), fails)
+		require.ErrorIs(t, e.addOne(ctx)(tx), pgx.ErrTxClosed)
+		require.ErrorIs(t, e.addOne(ctx)(savepoint), pgx.ErrTxClosed)
+	}
+	require.Equal(t, int64(100), e.balance())
 }

@@ -71,8 +71,9 @@ func (c *commitConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// breaks makes f break the connections of a pool.
+// breaks makes f break the connections of a pool. In this mode each COMMIT is sent as text.
 func (f *commitFault) breaks(config *pgxpool.Config) {
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	pgtest.Wrap(config, func(conn net.Conn) (net.Conn, error) { return &commitConn{Conn: conn, fault: f}, nil })
 }
 

@@ -35,8 +35,16 @@ const (
 	NoSavepoint   = "3B001"
 	WrongTx       = "25000" // from set_result: fn has ended the unit's transaction
 	NoSchema      = "3F000"
+	NoSetting     = "42704"
 	NoFunction    = "42883"
 )
+
+// AdmittedSQL fails with NoSetting if its transaction was not admitted: the setting that admit
+// has set lasts until the end of a transaction. The error names a setting that does not exist.
+// FOR UPDATE keeps a pooler from sending it to a standby.
+const AdmittedSQL = `SELECT pg_catalog.current_setting('fencepost: the transaction was not admitted')
+ WHERE coalesce(pg_catalog.current_setting('fencepost.admitted', true), '') OPERATOR(pg_catalog.=) ''
+   FOR UPDATE`
 
 // Outcome returns the outcome of a transaction that failed with state and applied
 // nothing, or nil if the state has no outcome of its own.

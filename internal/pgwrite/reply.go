@@ -347,7 +347,7 @@ func (c *Call) commit(caller context.Context, tx pgx.Tx, begun time.Time) error 
 	}
 	sent := !conn.IsClosed()
 	err := pgx.ErrTxClosed
-	if !sent || c.InTx() || conn.PgConn().TxStatus() != 'I' { // otherwise fn has sent a COMMIT or ROLLBACK, and our COMMIT would succeed without effect
+	if !sent || conn.PgConn().TxStatus() != 'I' { // otherwise fn has sent a COMMIT or ROLLBACK, and our COMMIT would succeed without effect
 		err = tx.Commit(ctx)
 	}
 	switch {
@@ -356,7 +356,7 @@ func (c *Call) commit(caller context.Context, tx pgx.Tx, begun time.Time) error 
 			err = &OutcomeError{guard.ErrUnknown, err}
 		}
 		return err
-	case errors.Is(err, pgx.ErrTxClosed):
+	case errors.Is(err, pgx.ErrTxClosed), SQLState(err) == pgadmit.NoSavepoint:
 		return &OutcomeError{guard.ErrUnknown, fmt.Errorf("sqlguard: fn ended the transaction: %w", err)}
 	case sent && !c.InTx() && ambiguous(err):
 		return c.settle(caller, conn, err)

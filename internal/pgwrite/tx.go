@@ -24,6 +24,9 @@ func (c *Call) Update(ctx context.Context, fn func(tx pgx.Tx) error) error {
 
 // run calls fn, ends tx and gives its session back, even if fn panics.
 func (c *Call) run(ctx context.Context, tx pgx.Tx, over session, fn func(tx pgx.Tx) error) error {
+	if !c.InTx() {
+		ctx = c.reportedSteps(ctx)
+	}
 	end := stepUndone
 	defer func() {
 		if end != stepApplied { // after a COMMIT the connection is returned already
@@ -76,8 +79,106 @@ func (c *Call) begin(ctx context.Context, u *unit) (pgx.Tx, session, error) {
 		return nil, session{}, s.fail(s.wrap(err))
 	}
 	s.stop()
-	return s.tx, s.session, nil
+	if c.DangerouslyReportOnly || c.Tx.CommitQuery != "" {
+		return s.tx, s.session, nil
+	}
+	return &checkedTx{fnTx{Tx: s.tx, conn: s.conn}}, s.session, nil
 }
+
+// checkedTx ends only the transaction that was admitted. Otherwise the guard would report what
+// it did not commit, and commit what it did not guard:
+//
+//  1. fn sends ROLLBACK AND CHAIN. The server undoes fn's writes and the admission, and begins
+//     another transaction.
+//  2. A successor is admitted and writes. fn writes once more.
+//  3. COMMIT succeeds.
+//
+// The check shares the packet of the COMMIT or ROLLBACK.
+type checkedTx struct{ fnTx }
+
+// Commit returns an error for which errors.Is finds [pgx.ErrTxClosed] if the admitted transaction
+// has ended. That of a transaction that has failed is pgx's.
+func (t *checkedTx) Commit(ctx context.Context) error {
+	if !t.open() {
+		return t.Tx.Commit(ctx)
+	}
+	return t.end(ctx, commitSQL)
+}
+
+// Rollback returns the errors of Commit.
+func (t *checkedTx) Rollback(ctx context.Context) error {
+	if !t.open() {
+		return t.Tx.Rollback(ctx)
+	}
+	err := t.end(ctx, "rollback")
+	if err == nil {
+		return nil
+	}
+	if left := t.Tx.Rollback(ctx); !errors.Is(err, pgx.ErrTxClosed) {
+		err = left
+	}
+	return err
+}
+
+func (t *checkedTx) open() bool { return !t.conn.IsClosed() && t.conn.PgConn().TxStatus() == 'T' }
+
+// end sends the check and command. If the check fails, the server skips command.
+func (t *checkedTx) end(ctx context.Context, command string) error {
+	b := &pgx.Batch{}
+	b.Queue(pgadmit.AdmittedSQL)
+	b.Queue(command)
+	results := t.SendBatch(ctx, b)
+	_, err := results.Exec()
+	if SQLState(err) == pgadmit.NoSetting {
+		err = fmt.Errorf("%w: %w", pgx.ErrTxClosed, err)
+	}
+	if err == nil {
+		_, err = results.Exec()
+	}
+	if harmless(SQLState(err)) {
+		b.QueuedQueries = nil
+	}
+	if closed := results.Close(); err == nil {
+		err = closed
+	}
+	if t.conn.PgConn().TxStatus() == 'I' {
+		t.close()
+	}
+	return err
+}
+
+// fnTx can be closed without a round trip, with the savepoints in it.
+type fnTx struct {
+	pgx.Tx
+	conn       *pgx.Conn
+	savepoints []*fnTx
+}
+
+func (t *fnTx) Conn() *pgx.Conn { return t.conn }
+
+func (t *fnTx) Begin(ctx context.Context) (pgx.Tx, error) {
+	tx, err := t.Tx.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sp := &fnTx{Tx: tx, conn: t.conn}
+	t.savepoints = append(t.savepoints, sp)
+	return sp, nil
+}
+
+func (t *fnTx) close() {
+	t.Tx = closedTx
+	for _, sp := range t.savepoints {
+		sp.close()
+	}
+}
+
+// closedTx returns [pgx.ErrTxClosed] from all methods.
+var closedTx = func() pgx.Tx {
+	b := &pgx.Batch{}
+	b.BeginTx(pgx.TxOptions{})
+	return pgx.FailedBatchResults(b, pgx.ErrTxClosed).Tx()
+}()
 
 // nest sets a savepoint in the caller's transaction and admits after it, so that a
 // refusal leaves the rest of that transaction usable.

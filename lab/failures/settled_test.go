@@ -136,6 +136,7 @@ func newPromotion(t *testing.T, open func(*testing.T, *pgx.ConnConfig) update) *
 	p.at.move(primary.Addr())
 	config, err := pgx.ParseConfig(primary.URL())
 	require.NoError(t, err)
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	config.DialFunc, config.Tracer = p.dial, p
 	admin, err := pgx.Connect(t.Context(), primary.URL())
 	require.NoError(t, err)
@@ -183,7 +184,7 @@ func (p *promotion) dial(ctx context.Context, network, addr string) (net.Conn, e
 // cutConn breaks at some COMMITs, before or after it has sent them.
 type cutConn struct{ net.Conn }
 
-// Write implements net.Conn. pgx sends a COMMIT as a simple query.
+// Write implements net.Conn. pgx sends a COMMIT as text in the mode of the test.
 func (c *cutConn) Write(b []byte) (int, error) {
 	if !bytes.Contains(b, []byte("commit\x00")) || rand.IntN(5) > 0 {
 		return c.Conn.Write(b)

@@ -74,11 +74,11 @@ func TestMySQLWhatCommitAnswers(t *testing.T) {
 	}
 }
 
-// hazard G24
+// hazards G24, G42
 func TestMySQLAStatementThatCommitsByItself(t *testing.T) {
 	t.Parallel()
 	for _, statement := range []string{
-		"CREATE TABLE made (x INTEGER)", "TRUNCATE ledger", "ALTER TABLE ledger ADD COLUMN x INTEGER", "LOCK TABLES accounts WRITE", "BEGIN", "COMMIT",
+		"CREATE TABLE made (x INTEGER)", "TRUNCATE ledger", "ALTER TABLE ledger ADD COLUMN x INTEGER", "LOCK TABLES accounts WRITE", "BEGIN", "COMMIT", "COMMIT AND CHAIN",
 	} {
 		t.Run(statement, func(t *testing.T) {
 			t.Parallel()

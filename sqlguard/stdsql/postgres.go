@@ -211,7 +211,7 @@ func (d *postgres) checkSession(ctx context.Context, tx Tx, checked string) erro
 	return nil
 }
 
-// checkAfter is the age of a transaction from which on its session is pinged before
+// checkAfter is the age of a transaction from which on its session is asked before
 // COMMIT: it may have been ended for being idle or for blocking a successor.
 const checkAfter = 100 * time.Millisecond
 
@@ -230,14 +230,21 @@ func detail(err error) string {
 	return ""
 }
 
-// beforeEnd pings the session of an old transaction. That costs a round trip and prevents
-// an unknown outcome.
-func (*postgres) beforeEnd(ctx context.Context, t *transaction) (endedInFn bool, err error) {
+// beforeEnd asks the session of an old transaction whether it is still the admitted one. That
+// costs a round trip and prevents an unknown outcome.
+func (d *postgres) beforeEnd(ctx context.Context, t *transaction) (endedInFn bool, err error) {
 	if time.Since(t.begun) <= checkAfter {
 		return false, nil
 	}
-	_, err = t.ExecContext(ctx, "-- ping")
-	if errors.Is(err, sql.ErrTxDone) {
+	ask := pgadmit.AdmittedSQL
+	if d.name == "" { // report-only mode
+		ask = "-- ping"
+	}
+	_, err = t.ExecContext(ctx, ask)
+	switch {
+	case pgadmit.SQLState(err) == pgadmit.NoSetting:
+		return true, nil
+	case errors.Is(err, sql.ErrTxDone):
 		return false, nil // COMMIT returns that error
 	}
 	return false, err

@@ -3,7 +3,9 @@ package stdsql_test
 import (
 	"database/sql"
 	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -91,6 +93,27 @@ func TestPostgresASessionThatEndsWithTheCommitIsSettled(t *testing.T) {
 	require.ErrorIs(t, err, guard.ErrEvicted)
 	require.NotErrorIs(t, err, guard.ErrUnknown)
 	require.Equal(t, 100, balance(t, db))
+}
+
+// hazard P11
+func TestPostgresAStatementThatEndsTheTransaction(t *testing.T) {
+	t.Parallel()
+	db := newPostgres(t)
+	ctx := holding(t, 33, "a")
+	for _, statement := range []string{"COMMIT AND CHAIN", "ROLLBACK AND CHAIN"} {
+		for _, end := range []error{nil, errors.New("insufficient funds")} {
+			unit := guard.Unit{Key: fmt.Sprint(statement, end)}
+			_, err := db.guard().Once(ctx, account, unit, func(tx *sql.Tx) ([]byte, error) {
+				run(t, tx, statement)
+				time.Sleep(100 * time.Millisecond) // a younger transaction is not looked at
+				return nil, errors.Join(write(ctx, tx, 0), end)
+			})
+			require.ErrorIs(t, err, guard.ErrUnknown, statement)
+			require.ErrorContains(t, err, "a statement in fn ended the transaction")
+			require.Equal(t, end != nil, errors.Is(err, end))
+		}
+	}
+	require.Equal(t, 100, balance(t, db), "what came after it is not committed")
 }
 
 func TestPostgresARefusedAdmissionAbortsTheTransaction(t *testing.T) {

@@ -35,10 +35,10 @@ import (
 //   - MySQL rolls back after a deadlock. It commits before and after CREATE, ALTER, DROP,
 //     TRUNCATE, LOCK TABLES and similar statements, so fn must not use them (MySQL
 //     manual, "Statements That Cause an Implicit Commit").
-//   - PostgreSQL fails all statements after an error. A COMMIT that fn sends as a
-//     statement is not detected.
+//   - PostgreSQL fails all statements after an error. A COMMIT or ROLLBACK that fn sends as
+//     a statement is detected only if the transaction is older than 100 ms.
 //
-// On MySQL and SQLite Update detects afterwards that a statement has ended the
+// On MySQL and SQLite Update always detects afterwards that a statement has ended the
 // transaction and returns [guard.ErrUnknown]. It returns the same error if fn has ended
 // the transaction by its methods.
 //
