@@ -17,7 +17,8 @@ import (
 // Hold waits for resource, runs fn with a context that carries the token, and releases
 // the resource. The context ends, with cause [token.ErrLost], before the resource can be
 // granted to another holder. If fn panics, Hold releases the resource and the panic
-// continues.
+// continues. If the issuer does not reply, Hold returns up to 1.5 s after the end of its
+// wait, and up to one TTL after fn.
 //
 // Holds nest. If ctx carries a live lease of the same resource and issuer, fn runs with
 // that lease's token: the nested Hold acquires nothing, and releases nothing when fn

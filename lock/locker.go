@@ -64,8 +64,9 @@ type Locker struct {
 	TTL time.Duration
 	// WaitTimeout bounds the wait for a resource. It does not bound the work. In HoldAll,
 	// each resource has its own wait. The wait starts again if a refused claim has
-	// recovered the issuer. A request that was sent before the end may take half a second
-	// more, and its grant is used. Zero means that only the context bounds the wait.
+	// recovered the issuer. If the issuer does not reply, the call returns up to 1.5 s
+	// after the end: half a second for a request that was sent, whose grant is used, and a
+	// second to leave the queue. Zero means that only the context bounds the wait.
 	// Without a bound, two programs that take two locks in opposite orders can wait for
 	// each other for ever, since both renew.
 	//

@@ -147,11 +147,11 @@ func Update(ctx context.Context, db DB, resource string, fn func(tx pgx.Tx) erro
 // Aurora, in report-only mode, and if fn ended the transaction. If ctx has ended, Update
 // asks once.
 //
-// If ctx ends before fn returns, the transaction is rolled back. After fn returned,
-// COMMIT is not cut off and may take 30 s: a COMMIT that is cut off has an unknown
-// outcome. The loss of the lease ends fn's context, but only the mark decides whether the
-// write is applied. If Update returns an error after the loss, the error is joined to
-// [token.ErrLost].
+// If ctx ends before fn returns, or fn fails, the transaction is rolled back, within 5 s
+// if the server does not reply. After fn returned nil, COMMIT is not cut off and may take
+// 30 s: a COMMIT that is cut off has an unknown outcome. The loss of the lease ends fn's
+// context, but only the mark decides whether the write is applied. If Update returns an
+// error after the loss, the error is joined to [token.ErrLost].
 //
 // If DB is a pgx.Tx, fn runs after a savepoint of that transaction, and the admission
 // ends with the savepoint: see [Guard.Join]. A refusal rolls back to the savepoint.

@@ -12,16 +12,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
 	"github.com/fencepost/fencepost/internal/netfault"
 	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/internal/writectx"
+	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/redisguard"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/sqlguard/rowguard"
@@ -126,6 +130,88 @@ var commits = map[string]func(t *testing.T) (write, *netfault.Proxy){
 }
 
 const increment = "UPDATE accounts SET balance = balance + 1 WHERE id = 42"
+
+// aborts call sending before their fn returns an error or panics, in a transaction so old that
+// its session is asked before its end.
+var aborts = map[string]func(t *testing.T) (abort, *netfault.Proxy){
+	"sqlguard": func(t *testing.T) (abort, *netfault.Proxy) {
+		g, _, p := onPostgres(t)
+		return func(ctx context.Context, fn func(exec func(sql string) error) error) error {
+			return g.Update(ctx, resource, func(tx pgx.Tx) error {
+				return fn(func(sql string) error { _, err := tx.Exec(ctx, sql); return err })
+			})
+		}, p
+	},
+	"stdsql, PostgreSQL": func(t *testing.T) (abort, *netfault.Proxy) {
+		g, p := onDatabaseSQL(t)
+		return abortOf(g), p
+	},
+	"stdsql, MariaDB": func(t *testing.T) (abort, *netfault.Proxy) {
+		config, err := mysql.ParseDSN(testenv.MariaDB(t))
+		require.NoError(t, err)
+		p := proxy(t, config.Addr)
+		config.Addr = p.Addr()
+		db, err := sql.Open("mysql", config.FormatDSN())
+		require.NoError(t, err)
+		t.Cleanup(func() { p.Close(); db.Close() })
+		require.NoError(t, migrations.Set{Dialect: migrations.MySQL}.Up(t.Context(), db))
+		_, err = db.ExecContext(t.Context(), "CREATE TABLE accounts AS SELECT 42 AS id, 0 AS balance")
+		require.NoError(t, err)
+		return abortOf(&stdsql.Guard{DB: db, Dialect: stdsql.MySQL}), p
+	},
+}
+
+// abort makes an Update whose fn gets a function that runs a statement in the transaction.
+type abort func(ctx context.Context, fn func(exec func(sql string) error) error) error
+
+func abortOf(g *stdsql.Guard) abort {
+	return func(ctx context.Context, fn func(exec func(sql string) error) error) error {
+		return g.Update(ctx, resource, func(tx *sql.Tx) error {
+			return fn(func(sql string) error { _, err := tx.ExecContext(ctx, sql); return err })
+		})
+	}
+}
+
+// A transaction whose fn has failed ends in the time of a ROLLBACK, and not of a COMMIT, if the
+// server does not reply.
+func TestAnAbortIsNotBoundedAsACommit(t *testing.T) { // not parallel: it sets the bound of all
+	usual := *writectx.CommitTimeout
+	*writectx.CommitTimeout = time.Hour
+	t.Cleanup(func() { *writectx.CommitTimeout = usual })
+	for kind, open := range aborts {
+		for end, fail := range map[string]func() error{"an error": func() error { return errOwn }, "a panic": func() error { panic(errOwn) }} {
+			t.Run(kind+", "+end, func(t *testing.T) {
+				t.Parallel()
+				do, p := open(t)
+				ctx := token.NewContext(t.Context(), token.Token{Resource: resource, Number: 33, Holder: "a"})
+				done := make(chan error, 1)
+				go func() {
+					var err error
+					defer func() {
+						if recover() == errOwn {
+							err = errOwn
+						}
+						done <- err
+					}()
+					err = do(ctx, func(exec func(sql string) error) error {
+						assert.NoError(t, exec(increment))
+						time.Sleep(100 * time.Millisecond)
+						p.Blackhole(netfault.Both)
+						return fail()
+					})
+				}()
+				select {
+				case err := <-done:
+					p.Heal(netfault.Both) // the pool closes its connection at once
+					require.ErrorIs(t, err, errOwn)
+					require.NotErrorIs(t, err, guard.ErrUnknown)
+				case <-time.After(time.Minute): // only a hang exceeds this
+					require.Fail(t, "it waits as long as a COMMIT may take")
+				}
+			})
+		}
+	}
+}
 
 func admit(store guard.Store) write {
 	return func(ctx context.Context, tok token.Token, sending func()) error {

@@ -34,6 +34,9 @@ const (
 	CleanupTimeout = 5 * time.Second
 )
 
+// commitTimeout is Timeout. A test sets a longer one.
+var commitTimeout = Timeout
+
 // CheckSend returns an error if nothing may be sent any more, because ctx has ended for
 // another reason than the loss of the lease. The error wraps both ctx.Err and the cause.
 func CheckSend(ctx context.Context) error {
@@ -151,10 +154,9 @@ func (c writeContext) Err() error {
 }
 
 // ForCommit returns the context of a COMMIT, or of asking what became of one. It has its
-// own Timeout and does not end with
-// ctx.
+// own Timeout and does not end with ctx.
 func ForCommit(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), Timeout)
+	return context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 }
 
 // ForCleanup returns the context of statements, such as a ROLLBACK, that are sent before

@@ -163,7 +163,7 @@ func (t *transaction) commit(ctx context.Context) error {
 	if t.joinFailed.Load() {
 		return t.abort(ctx, errNotJoined, false)
 	}
-	switch ended, err := t.runBeforeEnd(ctx); {
+	switch ended, err := t.runBeforeEnd(ctx, writectx.ForCommit); {
 	case ended:
 		return t.unknownOutcome(errEndedInFn)
 	case err != nil:
@@ -191,7 +191,7 @@ func (t *transaction) commit(ctx context.Context) error {
 // abort rolls back and returns err with its outcome. fnSawEnd means that err is the error
 // of a statement that ended the transaction.
 func (t *transaction) abort(ctx context.Context, err error, fnSawEnd bool) error {
-	endedInFn, _ := t.runBeforeEnd(ctx)
+	endedInFn, _ := t.runBeforeEnd(ctx, writectx.ForCleanup)
 	rollbackErr := t.end(t.Rollback, writectx.CleanupTimeout)
 	switch {
 	case rollbackErr == nil && !endedInFn, rollbackErr != nil && t.ensureRolledBack(t, rollbackErr):
@@ -223,11 +223,11 @@ func (t *transaction) end(end func() error, timeout time.Duration) error {
 
 // runBeforeEnd reports whether the transaction has ended inside fn. If it returns an
 // error, COMMIT need not be sent.
-func (t *transaction) runBeforeEnd(ctx context.Context) (ended bool, err error) {
+func (t *transaction) runBeforeEnd(ctx context.Context, bound func(context.Context) (context.Context, context.CancelFunc)) (ended bool, err error) {
 	if !t.fnStarted {
 		return false, nil
 	}
-	ctx, cancel := writectx.ForCommit(ctx)
+	ctx, cancel := bound(ctx)
 	defer cancel()
 	return t.beforeEnd(withKey(ctx, t), t)
 }
@@ -241,6 +241,7 @@ func (t *transaction) close(ctx context.Context) {
 	}
 	if t.Tx != nil {
 		updateTxs.Delete(t.Tx)
+		_, _ = t.runBeforeEnd(ctx, writectx.ForCleanup) // MySQL's driver bounds no Rollback: this closes a connection that is dead
 		if err := t.end(t.Rollback, writectx.CleanupTimeout); err != nil && !errors.Is(err, sql.ErrTxDone) {
 			t.ensureRolledBack(t, err)
 		}

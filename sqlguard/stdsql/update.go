@@ -51,11 +51,12 @@ import (
 // in report-only mode. If ctx has ended, Update asks once. On MySQL such a COMMIT is
 // unknown.
 //
-// If ctx has ended when fn returns, nothing is committed. After that COMMIT is not cut
-// off. The loss of the lease ends fn's context, but only the mark decides whether the
-// write is applied. If Update returns an error after the loss, the error is joined to
-// [token.ErrLost]. On SQLite, a writer that waits for the lock may not return before the
-// busy_timeout ends, even if ctx ends.
+// If ctx has ended when fn returns, or fn fails, nothing is committed, and the ROLLBACK
+// takes 5 s at most if the server does not reply. A COMMIT that was sent is not cut off. On
+// MySQL only readTimeout in the driver's DSN bounds it. The loss of the lease ends fn's
+// context, but only the mark decides whether the write is applied. If Update returns an
+// error after the loss, the error is joined to [token.ErrLost]. On SQLite, a writer that
+// waits for the lock may not return before the busy_timeout ends, even if ctx ends.
 func (g *Guard) Update(ctx context.Context, resource string, fn func(tx *sql.Tx) error) error {
 	return g.UpdateAll(ctx, []string{resource}, fn)
 }

@@ -1,0 +1,4 @@
+package writectx
+
+// CommitTimeout is the bound of ForCommit.
+var CommitTimeout = &commitTimeout
