@@ -134,9 +134,10 @@ func Update(ctx context.Context, db DB, resource string, fn func(tx pgx.Tx) erro
 // incomplete token. An error or a panic of fn rolls back. Update returns fn's error
 // unchanged, or joined to the outcome that it means ([guard.ErrRetryable],
 // [guard.ErrEvicted]); a panic propagates. fn must not end the transaction or use it
-// after it returns. The packet of the COMMIT has a check for that, which commits nothing of
-// another transaction (ROLLBACK AND CHAIN). In [pgx.QueryExecModeDescribeExec] it takes a round
-// trip more.
+// after it returns. The packet of the COMMIT has a check for that, which commits nothing
+// of another transaction (ROLLBACK AND CHAIN), unless Tx has a CommitQuery. The first on
+// a connection is prepared in one round trip more, and each in
+// [pgx.QueryExecModeDescribeExec].
 //
 // If the connection fails after COMMIT was sent, Update settles the transaction: on a new
 // connection it asks the server what became of it, and ends its session if it is still in

@@ -27,8 +27,8 @@ import (
 //
 // Once is [Guard.Update] in all other ways: the admission precedes every read of fn, an
 // error of fn rolls back and is returned, and is not recorded, and the errors are the
-// same. A unit takes one statement more than an Update, and two if its result is not
-// empty. An empty result is returned as nil.
+// same. A unit takes one statement more than an Update, and two if its result is not empty
+// or on PostgreSQL. An empty result is returned as nil.
 //
 // Once also returns
 //
@@ -128,8 +128,11 @@ func (u *unit) apply(ctx context.Context, d dialect, tx *sql.Tx, fn func(tx *sql
 	if err == nil {
 		err = guard.CheckResult(result)
 	}
-	if err != nil || len(result) == 0 {
+	switch {
+	case err != nil:
 		return nil, err
+	case len(result) == 0:
+		result = nil
 	}
 	return result, d.setResult(inner, tx, u, result)
 }
@@ -172,6 +175,9 @@ const (
 func (u *unit) seconds() int64 { return int64((u.keep + time.Second - 1) / time.Second) }
 
 func (baseDialect) setResult(ctx context.Context, tx Tx, u *unit, result []byte) error {
+	if result == nil {
+		return nil
+	}
 	_, err := tx.ExecContext(ctx, setUnitResult, result, u.resource, u.Key)
 	return err
 }
@@ -232,9 +238,14 @@ func (d *postgres) insertUnit(ctx context.Context, tx Tx, u *unit) (*found, erro
 	return first, err
 }
 
+// setResult also fails if fn has ended the unit's transaction and begun another one.
 func (d *postgres) setResult(ctx context.Context, tx Tx, u *unit, result []byte) error {
-	_, err := tx.ExecContext(ctx, d.statements.setResult, u.resource, u.Key, result)
-	if pgadmit.SQLState(err) == pgadmit.WrongTx {
+	set, args := d.statements.setResult, []any{u.resource, u.Key, result}
+	if result == nil {
+		set, args = d.stillAdmitted(), nil
+	}
+	_, err := tx.ExecContext(ctx, set, args...)
+	if state := pgadmit.SQLState(err); state == pgadmit.WrongTx || state == pgadmit.NoSetting {
 		err = &unknownError{err}
 	}
 	return err

@@ -236,11 +236,7 @@ func (d *postgres) beforeEnd(ctx context.Context, t *transaction) (endedInFn boo
 	if time.Since(t.begun) <= checkAfter {
 		return false, nil
 	}
-	ask := pgadmit.AdmittedSQL
-	if d.name == "" { // report-only mode
-		ask = "-- ping"
-	}
-	_, err = t.ExecContext(ctx, ask)
+	_, err = t.ExecContext(ctx, d.stillAdmitted())
 	switch {
 	case pgadmit.SQLState(err) == pgadmit.NoSetting:
 		return true, nil
@@ -248,6 +244,15 @@ func (d *postgres) beforeEnd(ctx context.Context, t *transaction) (endedInFn boo
 		return false, nil // COMMIT returns that error
 	}
 	return false, err
+}
+
+// stillAdmitted returns a statement that fails with NoSetting outside the transaction that was
+// admitted for writing. In report-only mode there may be none.
+func (d *postgres) stillAdmitted() string {
+	if d.name == "" {
+		return "-- ping"
+	}
+	return pgadmit.AdmittedSQL
 }
 
 var (

@@ -100,17 +100,22 @@ func TestPostgresAStatementThatEndsTheTransaction(t *testing.T) {
 	t.Parallel()
 	db := newPostgres(t)
 	ctx := holding(t, 33, "a")
+	const old = 100 * time.Millisecond // a younger transaction is asked only in a unit, after an fn that returns nil
 	for _, statement := range []string{"COMMIT AND CHAIN", "ROLLBACK AND CHAIN"} {
-		for _, end := range []error{nil, errors.New("insufficient funds")} {
-			unit := guard.Unit{Key: fmt.Sprint(statement, end)}
-			_, err := db.guard().Once(ctx, account, unit, func(tx *sql.Tx) ([]byte, error) {
+		for end, age := range map[error]time.Duration{nil: 0, errors.New("insufficient funds"): old} {
+			fn := func(tx *sql.Tx, age time.Duration) error {
 				run(t, tx, statement)
-				time.Sleep(100 * time.Millisecond) // a younger transaction is not looked at
-				return nil, errors.Join(write(ctx, tx, 0), end)
-			})
-			require.ErrorIs(t, err, guard.ErrUnknown, statement)
-			require.ErrorContains(t, err, "a statement in fn ended the transaction")
-			require.Equal(t, end != nil, errors.Is(err, end))
+				time.Sleep(age)
+				return errors.Join(write(ctx, tx, 0), end)
+			}
+			check := func(err error) {
+				t.Helper()
+				require.ErrorIs(t, err, guard.ErrUnknown, statement)
+				require.Equal(t, end != nil, errors.Is(err, end))
+			}
+			check(db.update(ctx, func(tx *sql.Tx) error { return fn(tx, old) }))
+			_, err := db.guard().Once(ctx, account, guard.Unit{Key: fmt.Sprint(statement, end)}, func(tx *sql.Tx) ([]byte, error) { return []byte{}, fn(tx, age) })
+			check(err)
 		}
 	}
 	require.Equal(t, 100, balance(t, db), "what came after it is not committed")
