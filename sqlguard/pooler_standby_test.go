@@ -2,6 +2,7 @@ package sqlguard_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -122,6 +123,21 @@ func TestAnAdmissionThatIsSentToAStandby(t *testing.T) {
 	t.Parallel()
 	s := newSplitter(t)
 	t.Run("is refused by a standby itself", s.refusedByTheStandby)
+	// The pooler sends BEGIN to both servers, and a query of several statements to the primary only.
+	t.Run("a COMMIT with its check, and a ROLLBACK, end the transaction on the standby too", func(t *testing.T) {
+		s.admitted(34)
+		failed := errors.New("mine")
+		for _, pool := range s.clients(t) {
+			g := s.with(func(g *sqlguard.Guard) { g.DB = pool })
+			for _, sql := range []string{"SELECT 1", "SELECT 1/0"} {
+				for _, want := range []error{nil, failed} {
+					_ = g.Update(s.ctx(34), resource, func(tx pgx.Tx) error { _, _ = tx.Exec(t.Context(), sql); return want })
+					require.Equal(t, "0", s.onStandby("SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"), sql)
+				}
+			}
+			require.NoError(t, g.Update(s.ctx(34), resource, s.write(s.ctx(34), "34")))
+		}
+	})
 }
 
 func TestStressAnAdmissionThatIsSentToAStandby(t *testing.T) {
