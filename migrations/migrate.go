@@ -107,13 +107,21 @@ func (e *LockedError) Error() string {
 // Unwrap returns Err.
 func (e *LockedError) Unwrap() error { return e.Err }
 
-// lockedBy returns a [LockedError] if query, of one row, finds the holder of the lock, and err
-// if it does not. The caller has no connection: the pool may have only one.
+// errNotGranted ends the wait for the lock on MySQL.
+var errNotGranted = errors.New("not granted")
+
+// lockedBy returns a [LockedError] if query, of one row, finds the holder of the lock, or if
+// err is the end of the wait, after which the holder may have released it. Otherwise it returns
+// err. The caller has no connection: the pool may have only one.
 func lockedBy(ctx context.Context, db *sql.DB, err error, query string, args ...any) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	var holder string
-	if db.QueryRowContext(ctx, query, args...).Scan(&holder) != nil {
+	var server interface{ SQLState() string }
+	failed := db.QueryRowContext(ctx, query, args...).Scan(&holder)
+	if failed == sql.ErrNoRows && (errors.Is(err, errNotGranted) || errors.As(err, &server) && server.SQLState() == "55P03") {
+		holder = "a session that has released it since"
+	} else if failed != nil {
 		return err
 	}
 	return &LockedError{holder, err}

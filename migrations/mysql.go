@@ -81,7 +81,7 @@ func (l databaseLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
 	case err == nil && !held.Valid:
 		err = errors.New("the lock was not granted: does the DSN name a database?")
 	case err == nil && !held.Bool:
-		err = fmt.Errorf("not granted within %s", l.wait)
+		err = fmt.Errorf("%w within %s", errNotGranted, l.wait)
 	}
 	if err = discardOn(conn, err); err == nil {
 		return nil

@@ -42,6 +42,7 @@ func (l schemaLock) ownSession(ctx context.Context) error {
 	patient, cancel := context.WithTimeout(ctx, secondConnTimeout)
 	defer cancel()
 	var clients [2]pgpooler.Client
+	var server interface{ SQLState() string }
 	for i := range clients {
 		conn, err := l.db.Conn(patient)
 		if err == nil {
@@ -53,6 +54,8 @@ func (l schemaLock) ownSession(ctx context.Context) error {
 			return nil // a pooler in transaction mode serves any number of clients
 		case statementIsGone(err):
 			return errPooler
+		case i == 1 && errors.As(err, &server) && server.SQLState() == "53300": // the server's or the role's limit, and no pooler's
+			return nil
 		case err != nil:
 			return fmt.Errorf("whether a pooler shares sessions: %w", err)
 		}

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/test/pgtest"
@@ -69,6 +71,49 @@ func TestUpKeepsWhatIsThere(t *testing.T) {
 	number, holder := f.mark(t, "account/42")
 	require.Equal(t, int64(5), number)
 	require.Equal(t, "a", holder)
+}
+
+// afterRefusal is a tracer that calls release after a wait for the lock has ended.
+type afterRefusal struct{ release func() }
+
+func (afterRefusal) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	return ctx
+}
+
+func (a afterRefusal) TraceQueryEnd(_ context.Context, _ *pgx.Conn, end pgx.TraceQueryEndData) {
+	if code(end.Err) == "55P03" {
+		a.release()
+	}
+}
+
+// 1. A wait ends.
+// 2. The holder of the lock releases it.
+// 3. The query for the holder finds none.
+func TestTheLockIsReleasedAfterTheWait(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	holder := f.begin(t, "")
+	require.NoError(t, f.exec(t.Context(), holder, "SELECT pg_advisory_xact_lock(hashtextextended($1, 9651))", f.schema))
+	config := f.Config().ConnConfig
+	config.Tracer = afterRefusal{func() { assert.NoError(t, holder.Rollback(t.Context())) }}
+	db := opened(t, stdlib.OpenDB(*config))
+	var locked *migrations.LockedError
+	require.ErrorAs(t, migrations.Set{Schema: f.schema, WaitTimeout: time.Millisecond}.Up(t.Context(), db), &locked)
+	require.Equal(t, "a session that has released it since", locked.Holder)
+	require.Equal(t, "55P03", code(locked))
+}
+
+func TestUpOfARoleWithOneConnection(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	role := f.schema + "_one"
+	require.NoError(t, f.exec(t.Context(), f, "CREATE ROLE "+role+" LOGIN CONNECTION LIMIT 1"))
+	f.atEnd(t, "DROP ROLE "+role)
+	f.atEnd(t, "DROP OWNED BY "+role+" CASCADE")
+	require.NoError(t, f.exec(t.Context(), f, "CREATE SCHEMA "+role+" AUTHORIZATION "+role))
+	config := f.Config().ConnConfig
+	config.User = role
+	require.NoError(t, migrations.Set{Schema: role}.Up(t.Context(), opened(t, stdlib.OpenDB(*config))))
 }
 
 func TestUpWaitsAsLongAsItMay(t *testing.T) {
