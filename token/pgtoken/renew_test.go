@@ -238,28 +238,43 @@ func TestConnectionForRenewals(t *testing.T) {
 		}
 		empty()
 	})
-	t.Run("if the server has no room for it, the renewal waits for the pool", func(t *testing.T) {
-		t.Parallel()
-		refused := make(chan struct{})
-		var connects atomic.Int64
-		pool := pgtest.Connect(t, func(config *pgxpool.Config) {
-			pgtest.One(config)
-			config.BeforeConnect = func(context.Context, *pgx.ConnConfig) error {
-				if connects.Add(1) == 1 {
-					return nil
-				}
-				close(refused)
-				return errors.New("too many clients")
+	for name, connect := range map[string]func(ctx context.Context) error{
+		"is refused":                func(context.Context) error { return errors.New("too many clients") },
+		"gets no reply":             func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+		"waits in a session pooler": nil,
+	} {
+		t.Run("if it "+name+", the renewal waits for the pool too", func(t *testing.T) {
+			t.Parallel()
+			url := testenv.PostgresURL(t)
+			if connect == nil {
+				url = testenv.OwnPgBouncer(t, "", "pool_mode = session", "default_pool_size = 1")
 			}
+			second := make(chan struct{})
+			var connects atomic.Int64
+			pool := pgtest.Pool(t, url, func(config *pgxpool.Config) {
+				pgtest.One(config)
+				config.BeforeConnect = func(ctx context.Context, _ *pgx.ConnConfig) error {
+					if connects.Add(1) == 1 {
+						return nil
+					}
+					close(second)
+					if connect == nil {
+						return nil
+					}
+					return connect(ctx)
+				}
+			})
+			commit := begin(t, pool, "SELECT")
+			iss := closed(t, &pgtoken.Issuer{DB: pool, Schema: schema})
+			renewal := pgtest.Later(t, func() error {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // only a hang exceeds it
+				defer cancel()
+				_, err := iss.Renew(ctx, tok, long)
+				return err
+			})
+			<-second
+			commit()
+			require.NoError(t, renewal())
 		})
-		commit := begin(t, pool, "SELECT")
-		iss := closed(t, &pgtoken.Issuer{DB: pool, Schema: schema})
-		renewal := pgtest.Later(t, func() error {
-			_, err := iss.Renew(t.Context(), tok, long)
-			return err
-		})
-		<-refused
-		commit()
-		require.NoError(t, renewal())
-	})
+	}
 }

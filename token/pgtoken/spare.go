@@ -6,12 +6,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost/fencepost/internal/pgcall"
 )
 
-// maxPatience bounds the time that a renewal waits for a connection of the pool.
+// maxPatience bounds the time that a renewal waits for a connection of the pool only.
 const maxPatience = 250 * time.Millisecond
 
 var errClosed = errors.New("pgtoken: the Issuer is closed")
@@ -34,30 +35,51 @@ func (i *Issuer) renewal(ctx context.Context, sql string, args []any, row ...any
 	return i.runOn(ctx, conn, sql, args, row...)
 }
 
-// renewalConn returns a connection of the pool, or of the spare if the pool has none. It
-// leaves three quarters of the time to the connect and the statement.
+// renewalConn returns the first connection of two: of the pool, or, after the patience, of
+// the spare. The spare may have to wait too, because the server has no room or does not
+// reply, and the application may return a connection first. It leaves three quarters of the
+// time to the connect and the statement.
 func (i *Issuer) renewalConn(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
 	patience := maxPatience
 	if deadline, ok := ctx.Deadline(); ok {
 		patience = min(patience, time.Until(deadline)/4)
 	}
-	patient, cancel := context.WithTimeout(ctx, patience)
+	racing, cancel := context.WithCancel(ctx)
 	defer cancel()
-	conn, err := pool.Acquire(patient)
-	if err == nil || patient.Err() == nil || ctx.Err() != nil {
-		return conn, err
+	type result struct {
+		conn *pgxpool.Conn
+		err  error
 	}
-	conn, err = i.spare.acquire(ctx, pool, i.queue.idleTimeout())
-	if err == nil {
-		return conn, nil
+	results := make(chan result, 2)
+	go func() {
+		conn, err := pool.Acquire(racing)
+		results <- result{conn, err}
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case r := <-results:
+		return r.conn, r.err
+	case <-timer.C:
 	}
-	// The server may have no room for another connection. The application may still return
-	// one of its own in time.
-	conn, late := pool.Acquire(ctx)
-	if late != nil {
-		return nil, errors.Join(late, err)
+	go func() {
+		conn, err := i.spare.acquire(racing, pool, i.queue.idleTimeout())
+		results <- result{conn, err}
+	}()
+	first := <-results
+	if first.err != nil {
+		second := <-results
+		if second.err != nil {
+			return nil, errors.Join(first.err, second.err)
+		}
+		return second.conn, nil
 	}
-	return conn, nil
+	go func() {
+		if late := <-results; late.err == nil {
+			late.conn.Release()
+		}
+	}()
+	return first.conn, nil
 }
 
 // spare has the connections of an Issuer outside of the application's pool. The zero value
@@ -93,6 +115,16 @@ func (s *spare) open(application *pgxpool.Pool, idleTimeout time.Duration) (*pgx
 	// One connection is opened for the batches. The others are for leases whose rows are
 	// locked: with one connection, they would stop the renewal of all other leases.
 	config.MaxConns, config.MinConns, config.MinIdleConns = 1+maxParallel, 0, 0
+	prepare := config.AfterConnect
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		// A pooler accepts a client also if it has no session for it.
+		bound, cancel := context.WithTimeout(ctx, connectTimeout)
+		defer cancel()
+		if err := conn.Ping(bound); err != nil || prepare == nil {
+			return err
+		}
+		return prepare(ctx, conn)
+	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err == nil {
 		s.pool = pool
