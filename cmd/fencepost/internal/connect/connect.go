@@ -42,15 +42,17 @@ func BadURL(what string) error {
 }
 
 // PostgresPool parses the URL, which flag has, and sets application_name, unless the URL does.
-// It returns an error if url is empty or cannot be parsed, and for postgres:host:5432: pgx takes
-// that for a keyword, if the URL has a parameter, and connects to its default server.
+// It returns an error if url is empty or cannot be parsed, and for a URL that pgx takes for a
+// keyword if it has a parameter, as postgres:host:5432, jdbc:postgresql://host or one behind a
+// space: pgx would connect to its default server and send that, with a password, as a setting.
 func PostgresPool(url, flag, application string) (*pgxpool.Config, error) {
 	if url == "" { // as from a variable that is not set
 		return nil, errors.New(flag + ": the URL is empty")
 	}
 	config, err := pgxpool.ParseConfig(url)
-	scheme, rest, _ := strings.Cut(url, ":")
-	if err != nil || (scheme == "postgres" || scheme == "postgresql") && !strings.HasPrefix(rest, "//") {
+	keyword, _, _ := strings.Cut(url, "=")
+	isURL := strings.HasPrefix(url, "postgres://") || strings.HasPrefix(url, "postgresql://")
+	if err != nil || !isURL && strings.ContainsAny(keyword, ":/@") {
 		return nil, BadURL(flag + ": neither a postgres:// URL nor keyword=value pairs")
 	}
 	if _, given := config.ConnConfig.RuntimeParams["application_name"]; !given {

@@ -24,6 +24,22 @@ func TestARedisURLHasAHost(t *testing.T) {
 	}
 }
 
+func TestWhatPgxTakesForAKeyword(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{
+		"postgres:u:sekret@h:5432/d?sslmode=disable", "Postgres://u:sekret@h/d?sslmode=disable", " postgres://u:sekret@h/d?sslmode=disable",
+		"postgresql+psycopg2://u:sekret@h/d?sslmode=disable", "jdbc:postgresql://h/d?user=u&password=sekret", "u:sekret@h/d?sslmode=disable",
+	} {
+		_, err := PostgresConfig(url, "")
+		require.ErrorContains(t, err, "postgres: neither a postgres:// URL nor keyword=value pairs", url)
+		require.NotContains(t, err.Error(), "sekret")
+	}
+	for _, url := range []string{" host = /run/postgresql user=a password='x:/@ ='", "postgresql:///d?host=/run"} {
+		_, err := PostgresConfig(url, "")
+		require.NoError(t, err, url)
+	}
+}
+
 func TestTheServerGetsTheApplicationsName(t *testing.T) {
 	t.Parallel()
 	for url, name := range map[string]string{
