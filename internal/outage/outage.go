@@ -16,8 +16,8 @@ import (
 var sqlStates = []string{"57P01", "57P02", "57P03", "53300"}
 
 // redisKinds are the first words of errors of a Redis server that is loading its data, is
-// not the master, lacks replicas or the disk for a write, or runs a slow script.
-var redisKinds = []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "MISCONF", "BUSY"}
+// not the master, lacks replicas, disk or memory for a write, or runs a slow script.
+var redisKinds = []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "MISCONF", "OOM", "BUSY"}
 
 // Is reports whether err means that the server was unreachable or not ready. If err
 // contains a reply of the server, the reply decides: a wrong password is no outage. A

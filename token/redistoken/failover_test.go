@@ -137,6 +137,10 @@ func TestAWaitSurvivesAServerThatRefusesWrites(t *testing.T) {
 			saves("err")
 			return func() { require.NoError(t, os.RemoveAll(file)); saves("ok") }
 		},
+		"OOM": func(t *testing.T, client *redis.Client) func() {
+			require.NoError(t, client.ConfigSet(t.Context(), "maxmemory", "1").Err())
+			return func() { require.NoError(t, client.ConfigSet(t.Context(), "maxmemory", "0").Err()) }
+		},
 		"BUSY": func(t *testing.T, client *redis.Client) func() {
 			require.NoError(t, client.ConfigSet(t.Context(), "lua-time-limit", "1").Err())
 			ended := make(chan error, 1)
