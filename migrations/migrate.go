@@ -18,8 +18,8 @@ import (
 // the next Up continues after them.
 //
 // The lock belongs to a session, so Up returns an error behind a pooler of PostgreSQL in
-// transaction mode. To see that, it needs two connections: it does not see it if db, or a
-// pool below db, has only one.
+// transaction mode. To see that, it needs two connections: it does not see it if db, a pool
+// below db, or the server has only one for it.
 //
 // On PostgreSQL, Up creates the schema if it does not exist, owned by the role of db. It
 // returns [ErrUnversioned] if the tables exist and Up did not create them, and

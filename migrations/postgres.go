@@ -39,11 +39,15 @@ func (l schemaLock) ownSession(ctx context.Context) error {
 	if l.db.Stats().MaxOpenConnections == 1 { // SessionUnlock may still find that the lock was lost
 		return nil
 	}
-	patient, cancel := context.WithTimeout(ctx, secondConnTimeout)
-	defer cancel()
 	var clients [2]pgpooler.Client
 	var server interface{ SQLState() string }
+	patient := ctx
 	for i := range clients {
+		if i == 1 {
+			var cancel context.CancelFunc
+			patient, cancel = context.WithTimeout(ctx, secondConnTimeout)
+			defer cancel()
+		}
 		conn, err := l.db.Conn(patient)
 		if err == nil {
 			defer conn.Close()
@@ -51,7 +55,14 @@ func (l schemaLock) ownSession(ctx context.Context) error {
 		}
 		switch {
 		case patient.Err() != nil && ctx.Err() == nil:
-			return nil // a pooler in transaction mode serves any number of clients
+			// A pooler in transaction mode serves any number of clients. If all its sessions
+			// are in use, the first client waits too.
+			again, cancel := context.WithTimeout(ctx, secondConnTimeout/5)
+			defer cancel()
+			if _, err := clients[0](again); err != nil {
+				return errBusy
+			}
+			return nil
 		case statementIsGone(err):
 			return errPooler
 		case i == 1 && errors.As(err, &server) && server.SQLState() == "53300": // the server's or the role's limit, and no pooler's
@@ -77,6 +88,9 @@ const secondConnTimeout = 5 * time.Second
 
 var errPooler = errors.New("there is a pooler in transaction mode, which breaks the lock that keeps migrations apart: " +
 	"nothing was changed; use the server's own address, or a pool in session mode")
+
+var errBusy = errors.New("the sessions of a pooler are all in use, so whether it shares them cannot be seen: " +
+	"nothing was changed; use the server's own address")
 
 func processOf(conn *sql.Conn) pgpooler.Client {
 	return func(ctx context.Context) (process int64, err error) {

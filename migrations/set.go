@@ -160,7 +160,7 @@ func (s Set) failed(ctx context.Context, db *sql.DB, err error) error {
 	if err == nil || errors.Is(err, ErrUnversioned) {
 		return err
 	}
-	if errors.Is(err, engine.ErrUnfenced) {
+	if errors.Is(err, engine.ErrUnfenced) || errors.Is(err, errBusy) { // a busy pooler does not answer Mismatch
 		return fmt.Errorf("migrations: %s: %w", s.Dialect, err)
 	}
 	var locked *LockedError

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/test/pgtest"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/migrations"
 )
 
@@ -114,6 +115,27 @@ func TestUpOfARoleWithOneConnection(t *testing.T) {
 	config := f.Config().ConnConfig
 	config.User = role
 	require.NoError(t, migrations.Set{Schema: role}.Up(t.Context(), opened(t, stdlib.OpenDB(*config))))
+}
+
+// hazard P8
+func TestUpThroughABusyPooler(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	config, err := pgx.ParseConfig(testenv.OwnPgBouncer(t, "", "default_pool_size = 1") + "&default_query_exec_mode=exec")
+	require.NoError(t, err)
+	other := opened(t, stdlib.OpenDB(*config))
+	connects := 0
+	db := opened(t, stdlib.OpenDB(*config, stdlib.OptionBeforeConnect(func(context.Context, *pgx.ConnConfig) error {
+		if connects++; connects == 2 { // the first has been answered
+			tx, err := other.BeginTx(t.Context(), nil)
+			require.NoError(t, err)
+			_, err = tx.ExecContext(t.Context(), "SELECT")
+			require.NoError(t, err)
+		}
+		return nil
+	})))
+	err = migrations.Set{Schema: f.schema}.Up(t.Context(), db)
+	require.ErrorContains(t, err, "migrations: postgres: the sessions of a pooler are all in use")
 }
 
 func TestUpWaitsAsLongAsItMay(t *testing.T) {
