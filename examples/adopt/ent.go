@@ -8,21 +8,22 @@ import (
 	"entgo.io/ent/dialect"
 	entsql "entgo.io/ent/dialect/sql"
 
-	"github.com/fencepost/fencepost/examples/adopt/internal/ent"
 	"github.com/fencepost/fencepost/sqlguard/stdsql"
 )
 
-// Ent sets the balance through ent, in the guard's transaction.
+// Ent sets the balance through ent's driver, in the guard's transaction. The client that ent
+// generates takes the same driver: ent.NewClient(ent.Driver(Inside(tx))).
 func Ent(ctx context.Context, fence *stdsql.Guard, balance int64) error {
 	return fence.Update(ctx, "account/42", func(tx *sql.Tx) error {
-		return Inside(tx).Account.UpdateOneID(42).SetBalance(balance).Exec(ctx)
+		set := entsql.Dialect(dialect.Postgres).Update("accounts").Set("balance", balance)
+		query, args := set.Where(entsql.EQ("id", 42)).Query()
+		return Inside(tx).Exec(ctx, query, args, nil)
 	})
 }
 
-// Inside returns a client whose statements are all part of tx.
-func Inside(tx *sql.Tx) *ent.Client {
-	conn := entsql.Conn{ExecQuerier: tx}
-	return ent.NewClient(ent.Driver(inside{entsql.NewDriver(dialect.Postgres, conn)}))
+// Inside returns a driver whose statements are all part of tx.
+func Inside(tx *sql.Tx) dialect.Driver {
+	return inside{entsql.NewDriver(dialect.Postgres, entsql.Conn{ExecQuerier: tx})}
 }
 
 // inside is a driver that is already in a transaction, which the guard commits or rolls

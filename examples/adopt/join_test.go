@@ -3,9 +3,12 @@ package adopt_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"testing"
 	"time"
 
+	"entgo.io/ent/dialect"
+	entsql "entgo.io/ent/dialect/sql"
 	"github.com/jmoiron/sqlx"
 	"github.com/stretchr/testify/require"
 	"github.com/uptrace/bun"
@@ -13,7 +16,6 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/fencepost/fencepost/examples/adopt"
-	"github.com/fencepost/fencepost/examples/adopt/internal/ent"
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/sqlguard/stdsql"
 	"github.com/fencepost/fencepost/token"
@@ -117,26 +119,29 @@ func TestJoinRefusesAPool(t *testing.T) {
 	}
 }
 
-// ent's transactions do not compile as a stdsql.Tx. adopt.Inside gives the guard's
-// transaction to ent instead.
+// ent writes several statements in a transaction of its own, which is here the guard's.
 func TestEntInTheGuardsTransaction(t *testing.T) {
 	t.Parallel()
-	_, joins := any(new(ent.Tx)).(stdsql.Tx)
-	require.False(t, joins)
 	db := plain(t)
 	fence := &stdsql.Guard{DB: db, IdleTimeout: time.Hour}
 	tok, err := fence.Mint(t.Context(), "account/42", "a")
 	require.NoError(t, err)
 	ctx := token.NewContext(t.Context(), tok)
-	require.ErrorContains(t, fence.Update(ctx, "account/42", func(tx *sql.Tx) error {
-		accounts := adopt.Inside(tx)
-		if err := accounts.Account.Update().AddBalance(10).Exec(ctx); err != nil {
-			return err
-		}
-		require.NoError(t, accounts.Close(), "the guard's transaction stays open")
-		_, err := accounts.BeginTx(ctx, nil)
-		return err
-	}), "the transaction is the guard's")
+	undone := errors.New("undone")
+	require.Equal(t, undone, fence.Update(ctx, "account/42", func(tx *sql.Tx) error {
+		over := adopt.Inside(tx)
+		own, err := over.Tx(ctx)
+		require.NoError(t, err)
+		require.NoError(t, own.Exec(ctx, "UPDATE accounts SET balance = balance + 10", []any{}, nil))
+		require.NoError(t, own.Commit())
+		_, err = over.(interface {
+			BeginTx(context.Context, *entsql.TxOptions) (dialect.Tx, error)
+		}).BeginTx(ctx, nil)
+		require.ErrorContains(t, err, "the transaction is the guard's")
+		require.NoError(t, over.Close())
+		require.NoError(t, deposited(ctx, tx), "the guard's transaction stays open")
+		return undone
+	}))
 	balance, err := balanceOf(ctx, db)
 	require.NoError(t, err)
 	require.Equal(t, int64(100), balance, "ent's write was part of the transaction")
