@@ -1,6 +1,7 @@
 package fencepost_test
 
 import (
+	"bytes"
 	"errors"
 	"go/build"
 	"io/fs"
@@ -138,6 +139,77 @@ func TestImportsFollowTheLayout(t *testing.T) {
 	for name := range layout {
 		require.NotNil(t, pkgs[name], "%s is in the layout, and there is no such package", name)
 	}
+}
+
+// budgets are how many lines of Go each folder may have, tests left out, comments and blank
+// lines counted. A file counts for the longest name. A change that raises a number says why,
+// and which lines it has taken out elsewhere.
+var budgets = map[string]int{
+	".":                     53,
+	"token":                 531,
+	"token/memtoken":        164,
+	"token/redistoken":      2_225,
+	"token/pgtoken":         1_244,
+	"token/tokentest":       2_098,
+	"lock":                  1_552,
+	"guard":                 488,
+	"guard/guardtest":       568,
+	"sqlguard":              1_368,
+	"sqlguard/rowguard":     1_106,
+	"sqlguard/stdsql":       2_811,
+	"internal/pgadmit":      347,
+	"internal/pgwrite":      1_941,
+	"redisguard":            987,
+	"httpguard":             2_450,
+	"httpguard/signature":   520,
+	"migrations":            1_535,
+	"simulations":           3_538,
+	"simulations/httppoint": 128,
+	"simulations/pgxpoint":  529,
+	"simulations/sqlpoint":  663,
+	"simulations/process":   1_312,
+	"internal":              4_239,
+	"internal/history":      2_553,
+	"internal/timeline":     2_337,
+	"internal/test":         3_429,
+	"cmd/fencepost":         8_727,
+	"contrib":               2_992,
+	"examples":              1_814,
+	"lab":                   7_125,
+}
+
+// allLines is the sum of the budgets.
+const allLines = 61_374
+
+func TestFoldersKeepTheirBudgets(t *testing.T) {
+	t.Parallel()
+	lines, sum := map[string]int{}, 0
+	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != "." && strings.HasPrefix(d.Name(), ".") {
+			return filepath.SkipDir
+		}
+		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		folder := filepath.ToSlash(filepath.Dir(path))
+		for budgets[folder] == 0 && folder != "." {
+			folder = filepath.ToSlash(filepath.Dir(folder))
+		}
+		text, err := os.ReadFile(path)
+		lines[folder] += bytes.Count(text, []byte("\n"))
+		return err
+	}))
+	for folder, n := range lines {
+		require.LessOrEqual(t, n, budgets[folder], "%s has too many lines", folder)
+	}
+	for folder, n := range budgets {
+		require.NotZero(t, lines[folder], "%s has a budget, and no file", folder)
+		sum += n
+	}
+	require.Equal(t, allLines, sum)
 }
 
 // guards are the packages of the guards and of what they share.
