@@ -172,14 +172,14 @@ var budgets = map[string]int{
 	"internal/history":      2_553,
 	"internal/timeline":     2_337,
 	"internal/test":         3_429,
-	"cmd/fencepost":         8_727,
+	"cmd/fencepost":         8_605,
 	"contrib":               2_992,
 	"examples":              1_814,
 	"lab":                   7_125,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 61_374
+const allLines = 61_252
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@
 //	fencepost proxy                                   a guard in front of a service
 //	fencepost doctor                                  the settings of servers
 //	fencepost run NAME -- command                     a program under a lock
-//	fencepost help|completion|man|version
+//	fencepost help|completion|version
 //
 // Each command has a --help.
 //
@@ -61,7 +61,6 @@ type commands struct {
 	Run        run.Cmd             `cmd:"" help:"Run a program while holding a lock, for example a cron job that several machines have and one may run."`
 	HelpCmd    usage.HelpCmd       `cmd:"" name:"help" help:"Print the help of a command."`
 	Completion usage.CompletionCmd `cmd:"" help:"Print the script for a shell that completes commands and flags."`
-	Man        usage.ManCmd        `cmd:"" help:"Print the manual page."`
 	Version    usage.VersionCmd    `cmd:"" help:"Print the version."`
 
 	Complete usage.CompleteCmd  `cmd:"" hidden:"" help:"Prints the words that a shell can complete. Its script runs this command."`
