@@ -145,10 +145,15 @@ func TestUpWaitsAsLongAsItMay(t *testing.T) {
 	require.NoError(t, f.exec(t.Context(), holder, "SELECT pg_advisory_xact_lock(hashtextextended($1, 9651))", f.schema))
 	db, set := sqlDB(t, f), migrations.Set{Schema: f.schema}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	err := set.Up(ctx, db)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	wait := pgtest.Later(t, func() error { return set.Up(ctx, db) })
+	pgtest.Await(t, func() bool {
+		return get[bool](t, f, f, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1::int = ANY(pg_blocking_pids(pid)))", holder.Conn().PgConn().PID())
+	})
+	cancel()
+	err := wait()
+	require.ErrorIs(t, err, context.Canceled)
 	by := fmt.Sprintf("migrations: postgres: another up or down has the lock: process %d, application_name ", holder.Conn().PgConn().PID())
 	require.ErrorContains(t, err, by)
 

@@ -327,6 +327,11 @@ func (s *splitter) cancelledByRecovery(t *testing.T) {
 	_, err := s.replay.Exec(t.Context(), "ALTER SYSTEM SET max_standby_streaming_delay = 0")
 	require.NoError(t, err)
 	s.onStandby("SELECT pg_reload_conf()")
+	defer func() { // otherwise the replay also cancels what a later test sends to the standby
+		_, err := s.replay.Exec(t.Context(), "ALTER SYSTEM RESET max_standby_streaming_delay")
+		require.NoError(t, err)
+		s.onStandby("SELECT pg_reload_conf()")
+	}()
 	s.primary.CaughtUp()
 	const lock = "(fencepost.lock_key('account/42'))::text"
 	for _, mode := range modes {
