@@ -148,7 +148,7 @@ var budgets = map[string]int{
 	".":                     53,
 	"token":                 531,
 	"token/memtoken":        164,
-	"token/redistoken":      2_225,
+	"token/redistoken":      2_226,
 	"token/pgtoken":         1_244,
 	"token/tokentest":       2_098,
 	"lock":                  1_552,
@@ -159,7 +159,7 @@ var budgets = map[string]int{
 	"sqlguard/stdsql":       2_811,
 	"internal/pgadmit":      347,
 	"internal/pgwrite":      1_941,
-	"redisguard":            987,
+	"redisguard":            988,
 	"httpguard":             2_450,
 	"httpguard/signature":   520,
 	"migrations":            1_535,
@@ -179,7 +179,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 61_252
+const allLines = 61_254
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

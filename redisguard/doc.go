@@ -62,7 +62,8 @@
 // # Which servers
 //
 // Redis 5 or newer, and compatible servers that run its scripts: a single server, one
-// behind Sentinel, or a Cluster, connected directly. A proxy that replies with its own
+// behind Sentinel, or a Cluster, connected directly. The tests run on Redis 7.0, and ran
+// on 6.0, 8.0 and Valkey 8.1 on 2026-11-29. A proxy that replies with its own
 // errors when it has lost a server would make an unknown outcome look certain. Two
 // clients are refused: a redis.Ring, because it moves keys to another server without
 // their marks, and an AutoPipeliner of newer go-redis, because it retries. The user of

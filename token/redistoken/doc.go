@@ -94,7 +94,8 @@
 // # Which servers
 //
 // Redis 5 or newer, and servers that implement its protocol and run its scripts: a single
-// server, or one behind Sentinel. A Cluster needs Redis 7, for sharded channels, and a
+// server, or one behind Sentinel. The tests run on Redis 7.0, and ran on 6.0, 8.0 and
+// Valkey 8.1 on 2026-11-29. A Cluster needs Redis 7, for sharded channels, and a
 // ClusterClient that sends requests to masters only. A redis.Ring is refused: if a server
 // is down, it moves keys to a server that does not have their state.
 //
