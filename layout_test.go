@@ -149,7 +149,7 @@ var budgets = map[string]int{
 	"token":                 531,
 	"token/memtoken":        164,
 	"token/redistoken":      2_226,
-	"token/pgtoken":         1_244,
+	"token/pgtoken":         1_256,
 	"token/tokentest":       2_098,
 	"lock":                  1_552,
 	"guard":                 488,
@@ -179,7 +179,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 61_254
+const allLines = 61_266
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

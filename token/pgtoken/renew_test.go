@@ -230,7 +230,7 @@ func TestConnectionForRenewals(t *testing.T) {
 		t.Parallel()
 		pool, empty, sessions := full(t, 1)
 		iss := closed(t, &pgtoken.Issuer{DB: pool, Schema: schema})
-		iss.SetIdleTimeout(20 * time.Millisecond)
+		iss.SetIdleTimeout(time.Millisecond) // less than a connect takes
 		for range 2 {
 			_, err := iss.Renew(t.Context(), tok, long)
 			require.NoError(t, err)

@@ -88,17 +88,27 @@ type spare struct {
 	mu sync.Mutex
 	// pool is nil while there are no connections. It has the settings of the
 	// application's pool, whose hooks may set a password that rotates, a role or a tracer.
-	pool   *pgxpool.Pool
-	used   time.Time
-	closed bool
+	pool    *pgxpool.Pool
+	waiting int       // calls of acquire
+	used    time.Time // when a call last began or ended
+	closed  bool
 }
 
 func (s *spare) acquire(ctx context.Context, application *pgxpool.Pool, idleTimeout time.Duration) (*pgxpool.Conn, error) {
+	s.count(1)
+	defer s.count(-1)
 	pool, err := s.open(application, idleTimeout)
 	if err != nil {
 		return nil, err
 	}
 	return pool.Acquire(ctx)
+}
+
+func (s *spare) count(calls int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting += calls
+	s.used = time.Now()
 }
 
 func (s *spare) open(application *pgxpool.Pool, idleTimeout time.Duration) (*pgxpool.Pool, error) {
@@ -107,7 +117,6 @@ func (s *spare) open(application *pgxpool.Pool, idleTimeout time.Duration) (*pgx
 	if s.closed {
 		return nil, errClosed
 	}
-	s.used = time.Now()
 	if s.pool != nil {
 		return s.pool, nil
 	}
@@ -138,6 +147,9 @@ func (s *spare) closeWhenIdle(idleTimeout time.Duration) {
 	time.AfterFunc(time.Until(s.used.Add(idleTimeout)), func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		if s.waiting > 0 { // a connect may take longer than the idle timeout
+			s.used = time.Now()
+		}
 		if time.Since(s.used) < idleTimeout {
 			s.closeWhenIdle(idleTimeout)
 		} else if s.pool != nil {
