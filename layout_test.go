@@ -162,7 +162,7 @@ var budgets = map[string]int{
 	"redisguard":            988,
 	"httpguard":             2_450,
 	"httpguard/signature":   520,
-	"migrations":            1_535,
+	"migrations":            1_547,
 	"simulations":           3_538,
 	"simulations/httppoint": 128,
 	"simulations/pgxpoint":  529,
@@ -179,7 +179,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 61_266
+const allLines = 61_278
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

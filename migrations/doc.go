@@ -39,8 +39,8 @@
 //	GRANT USAGE ON SCHEMA fencepost TO app
 //
 // On PostgreSQL and MySQL, Up needs a session of its own. It refuses a PgBouncer in
-// transaction mode; on MySQL, give it the server's own address. Down deletes all marks: after the next Up, tokens that were
-// refused before are admitted.
+// transaction mode; on MySQL, give it the server's own address. Down deletes all marks:
+// after the next Up, tokens that were refused before are admitted.
 //
 // # Where next
 //

@@ -117,9 +117,8 @@ func lockedBy(ctx context.Context, db *sql.DB, err error, query string, args ...
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	var holder string
-	var server interface{ SQLState() string }
 	failed := db.QueryRowContext(ctx, query, args...).Scan(&holder)
-	if failed == sql.ErrNoRows && (errors.Is(err, errNotGranted) || errors.As(err, &server) && server.SQLState() == "55P03") {
+	if failed == sql.ErrNoRows && (errors.Is(err, errNotGranted) || sqlState(err) == "55P03") {
 		holder = "a session that has released it since"
 	} else if failed != nil {
 		return err

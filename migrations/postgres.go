@@ -39,45 +39,44 @@ func (l schemaLock) ownSession(ctx context.Context) error {
 	if l.db.Stats().MaxOpenConnections == 1 { // SessionUnlock may still find that the lock was lost
 		return nil
 	}
-	var clients [2]pgpooler.Client
-	var server interface{ SQLState() string }
-	patient := ctx
-	for i := range clients {
-		if i == 1 {
-			var cancel context.CancelFunc
-			patient, cancel = context.WithTimeout(ctx, secondConnTimeout)
-			defer cancel()
-		}
-		conn, err := l.db.Conn(patient)
-		if err == nil {
-			defer conn.Close()
-			_, err = processOf(conn)(patient)
-		}
-		switch {
-		case patient.Err() != nil && ctx.Err() == nil:
-			// A pooler in transaction mode serves any number of clients. If all its sessions
-			// are in use, the first client waits too.
-			again, cancel := context.WithTimeout(ctx, secondConnTimeout/5)
-			defer cancel()
-			if _, err := clients[0](again); err != nil {
-				return errBusy
-			}
-			return nil
-		case statementIsGone(err):
-			return errPooler
-		case i == 1 && errors.As(err, &server) && server.SQLState() == "53300": // the server's or the role's limit, and no pooler's
-			return nil
-		case err != nil:
-			return fmt.Errorf("whether a pooler shares sessions: %w", err)
-		}
-		clients[i] = processOf(conn)
+	one, err := l.db.Conn(ctx)
+	if err != nil {
+		return err
 	}
-	shared, err := pgpooler.Shared(ctx, clients[0], clients[1])
+	defer one.Close()
+	if _, err := processOf(one)(ctx); err != nil {
+		return poolerError(err)
+	}
+	patient, cancel := context.WithTimeout(ctx, secondConnTimeout)
+	defer cancel()
+	other, err := l.db.Conn(patient)
+	if err == nil {
+		defer other.Close()
+		_, err = processOf(other)(patient)
+	}
 	switch {
-	case shared, statementIsGone(err):
-		return errPooler
+	case err != nil && patient.Err() != nil && ctx.Err() == nil:
+		return keepsSession(ctx, one)
+	case sqlState(err) == "53300": // the server's or the role's limit, and no pooler's
+		return nil
 	case err != nil:
-		return fmt.Errorf("whether a pooler shares sessions: %w", err)
+		return poolerError(err)
+	}
+	shared, err := pgpooler.Shared(ctx, processOf(one), processOf(other))
+	if shared {
+		return errPooler
+	}
+	return poolerError(err)
+}
+
+// keepsSession returns an error if one, which has had an answer, gets none any more. A pooler
+// in transaction mode serves any number of clients, but none while all its sessions are in
+// use. In session mode, one still has its session.
+func keepsSession(ctx context.Context, one *sql.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, secondConnTimeout/5)
+	defer cancel()
+	if _, err := processOf(one)(ctx); err != nil {
+		return errBusy
 	}
 	return nil
 }
@@ -99,11 +98,25 @@ func processOf(conn *sql.Conn) pgpooler.Client {
 	}
 }
 
-// statementIsGone reports whether err is that of a statement that the driver has prepared in
-// one session, and the pooler sent to another.
-func statementIsGone(err error) bool {
+// poolerError returns what err says about a pooler. Two SQLSTATEs are those of a statement that
+// the driver has prepared in one session, and the pooler sent to another.
+func poolerError(err error) error {
+	switch state := sqlState(err); {
+	case err == nil:
+		return nil
+	case state == "26000" || state == "42P05":
+		return errPooler
+	}
+	return fmt.Errorf("whether a pooler shares sessions: %w", err)
+}
+
+// sqlState returns the SQLSTATE of the server's error, or "".
+func sqlState(err error) string {
 	var server interface{ SQLState() string }
-	return errors.As(err, &server) && (server.SQLState() == "26000" || server.SQLState() == "42P05")
+	if !errors.As(err, &server) {
+		return ""
+	}
+	return server.SQLState()
 }
 
 // probePostgres returns an *engine.Error for an engine that is not known to fence.

@@ -136,7 +136,7 @@ func (t *checkedTx) end(ctx context.Context, command string) error {
 		_, err = results.Exec()
 	}
 	if harmless(SQLState(err)) {
-		b.QueuedQueries = nil
+		b.QueuedQueries = nil // as in Discard
 	}
 	if closed := results.Close(); err == nil {
 		err = closed

@@ -195,7 +195,7 @@ func TestAnAbortIsNotBoundedAsACommit(t *testing.T) { // not parallel: it sets t
 					}()
 					err = do(ctx, func(exec func(sql string) error) error {
 						assert.NoError(t, exec(increment))
-						time.Sleep(100 * time.Millisecond)
+						time.Sleep(100 * time.Millisecond) // then the guard asks before it ends the transaction
 						p.Blackhole(netfault.Both)
 						return fail()
 					})

@@ -115,9 +115,10 @@ func (c *cell) freeze() {
 	c.t.Helper()
 	_, err := c.docker.ContainerPause(c.t.Context(), c.container.GetContainerID(), client.ContainerPauseOptions{})
 	require.NoError(c.t, err)
-	state, err := c.container.Inspect(c.t.Context())
-	require.NoError(c.t, err)
-	require.True(c.t, state.State.Paused)
+	require.Eventually(c.t, func() bool { // Docker may show it later
+		state, err := c.container.Inspect(c.t.Context())
+		return err == nil && state.State.Paused
+	}, startTimeout, time.Millisecond)
 }
 
 func (c *cell) thaw() {
