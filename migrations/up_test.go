@@ -108,12 +108,12 @@ func TestUpOfARoleWithOneConnection(t *testing.T) {
 	t.Parallel()
 	f := newFence(t)
 	role := f.schema + "_one"
-	require.NoError(t, f.exec(t.Context(), f, "CREATE ROLE "+role+" LOGIN CONNECTION LIMIT 1"))
+	require.NoError(t, f.exec(t.Context(), f, "CREATE ROLE "+role+" LOGIN PASSWORD 'one' CONNECTION LIMIT 1"))
 	f.atEnd(t, "DROP ROLE "+role)
 	f.atEnd(t, "DROP OWNED BY "+role+" CASCADE")
 	require.NoError(t, f.exec(t.Context(), f, "CREATE SCHEMA "+role+" AUTHORIZATION "+role))
 	config := f.Config().ConnConfig
-	config.User = role
+	config.User, config.Password = role, "one"
 	require.NoError(t, migrations.Set{Schema: role}.Up(t.Context(), opened(t, stdlib.OpenDB(*config))))
 }
 
