@@ -17,14 +17,6 @@ func Waiting(f *InFlight) (n int) {
 	return n
 }
 
-// Scan is the fast path, Read the parser of package httpsfv, and AppendSigned chooses
-// between them.
-var (
-	Scan         = scan
-	Read         = read
-	AppendSigned = appendSigned
-)
-
 // ParseKey and FormatKey read and write the field Idempotency-Key.
 var (
 	ParseKey  = parseKey

@@ -1,11 +1,8 @@
 package httpguard
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"strconv"
-	"strings"
 
 	"github.com/dunglas/httpsfv"
 
@@ -38,8 +35,7 @@ const (
 //
 // Parse checks the form of signatures and drops them: see [ParseSigned].
 func Parse(values []string) ([]token.Token, error) {
-	var buf [4]signature.Signed
-	all, err := appendSigned(buf[:0], values)
+	all, err := ParseSigned(values)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
@@ -54,145 +50,9 @@ func Parse(values []string) ([]token.Token, error) {
 // [signature.Keyring.Verify]. A code of the wrong length is no error here: its Code is
 // zero, which no key produces.
 func ParseSigned(values []string) ([]signature.Signed, error) {
-	return appendSigned(nil, values)
-}
-
-// appendSigned appends to dst, which is empty and whose capacity it uses. It returns nil
-// if there are no tokens.
-func appendSigned(dst []signature.Signed, values []string) ([]signature.Signed, error) {
-	if len(values) == 0 {
-		return nil, nil
-	}
 	if size(values) > MaxBytes {
 		return nil, tooLong()
 	}
-	if all, ok := scan(dst, values); ok {
-		return all, nil
-	}
-	return read(dst, values)
-}
-
-// scan is the fast path of appendSigned. It appends the members of lines to dst, which is
-// empty, and accepts only what Format writes for names in plain ASCII. It allocates only
-// what dst lacks: names are substrings of the lines. If ok is false the caller must use
-// read, which alone decides whether the field is an error. What scan accepts, read parses
-// to the same tokens.
-func scan(dst []signature.Signed, lines []string) (_ []signature.Signed, ok bool) {
-	for _, line := range lines {
-		s := scanner{line}
-		for more := true; more; more = s.comma() {
-			if len(dst) == cap(dst) {
-				more := min(1+strings.Count(s.rest, ","), MaxMembers)
-				dst = append(make([]signature.Signed, 0, len(dst)+more), dst...)
-			}
-			dst = append(dst, signature.Signed{})
-			member := &dst[len(dst)-1]
-			if !s.member(member) || len(dst) > MaxMembers || has(dst[:len(dst)-1], member.Token.Resource) {
-				return nil, false
-			}
-		}
-		if s.rest != "" {
-			return nil, false
-		}
-	}
-	return dst, true
-}
-
-// scanner holds the rest of a line. Each method consumes its element from the front of
-// rest, or returns the zero value if rest begins with something else.
-type scanner struct{ rest string }
-
-func (s *scanner) member(m *signature.Signed) bool {
-	m.Token.Number = s.integer()
-	m.Token.Resource = s.text(`;r="`)
-	m.Token.Holder = s.text(`;h="`)
-	if m.Token.Number == 0 || m.Token.Resource == "" || m.Token.Holder == "" {
-		return false
-	}
-	return !strings.HasPrefix(s.rest, ";k=") || s.signature(m)
-}
-
-func (s *scanner) signature(m *signature.Signed) bool {
-	if m.Key = s.text(`;k="`); !structfield.IsID(m.Key) {
-		return false
-	}
-	if s.literal(";x=") {
-		if m.Until = s.integer(); m.Until == 0 {
-			return false
-		}
-	}
-	return s.literal(";s=:") && s.code(&m.Code) && s.literal(":")
-}
-
-func (s *scanner) literal(text string) bool {
-	rest, ok := strings.CutPrefix(s.rest, text)
-	s.rest = rest
-	return ok
-}
-
-// comma consumes the separator of two members. After a trailing comma it returns true
-// too; the caller's next call of member then fails.
-func (s *scanner) comma() bool {
-	return s.literal(", ") || s.literal(",")
-}
-
-// integer consumes 1 to 15 digits (RFC 9651 §3.3.1). The first must not be zero.
-func (s *scanner) integer() (n int64) {
-	i := 0
-	for ; i < len(s.rest) && i < 15 && '0' <= s.rest[i] && s.rest[i] <= '9'; i++ {
-		n = 10*n + int64(s.rest[i]-'0')
-	}
-	if i == 0 || s.rest[0] == '0' {
-		return 0
-	}
-	s.rest = s.rest[i:]
-	return n
-}
-
-// text consumes open, which ends with a quote, and the rest of that String (§3.3.3). It
-// accepts a String without escapes that is short enough for a name, and returns it as a
-// substring.
-func (s *scanner) text(open string) string {
-	if !s.literal(open) {
-		return ""
-	}
-	end := strings.IndexByte(s.rest, '"')
-	if end < 0 || end > token.MaxNameBytes {
-		return ""
-	}
-	for i := range end {
-		if c := s.rest[i]; c < ' ' || c > '~' || c == '\\' {
-			return ""
-		}
-	}
-	text := s.rest[:end]
-	s.rest = s.rest[end+1:]
-	return text
-}
-
-const codeText = (sha256.Size + 2) / 3 * 4
-
-// code consumes the base64 text of exactly len(code) bytes.
-func (s *scanner) code(code *[sha256.Size]byte) bool {
-	if len(s.rest) < codeText {
-		return false
-	}
-	// The decoder may write one byte more than a code has, hence raw's length. It skips
-	// line ends, and then decodes fewer bytes than a code has.
-	var text [codeText]byte
-	var raw [codeText / 4 * 3]byte
-	copy(text[:], s.rest)
-	n, err := base64.StdEncoding.Decode(raw[:], text[:])
-	if err != nil || n != len(code) {
-		return false
-	}
-	copy(code[:], raw[:])
-	s.rest = s.rest[codeText:]
-	return true
-}
-
-// read is appendSigned by package httpsfv, for every form that RFC 9651 allows.
-func read(dst []signature.Signed, values []string) ([]signature.Signed, error) {
 	list, err := httpsfv.UnmarshalList(values)
 	if err != nil {
 		return nil, &HeaderError{Rule: "must be a List of RFC 9651", Err: err}
@@ -203,17 +63,18 @@ func read(dst []signature.Signed, values []string) ([]signature.Signed, error) {
 	if len(list) > MaxMembers {
 		return nil, tooMany()
 	}
+	all := make([]signature.Signed, 0, len(list))
 	for i, member := range list {
 		s, err := readMember(member)
 		if err != nil {
 			return nil, &HeaderError{Member: i + 1, Rule: rule(err), Err: err}
 		}
-		if has(dst, s.Token.Resource) {
+		if has(all, s.Token.Resource) {
 			return nil, &HeaderError{Member: i + 1, Rule: onlyOne}
 		}
-		dst = append(dst, s)
+		all = append(all, s)
 	}
-	return dst, nil
+	return all, nil
 }
 
 func readMember(member httpsfv.Member) (signature.Signed, error) {

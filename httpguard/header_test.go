@@ -53,6 +53,9 @@ func TestParse(t *testing.T) {
 		"quotes and backslashes":                    {[]string{`1;r="a\"b\\c";h="a"`}, []token.Token{tok(`a"b\c`, 1, "a")}},
 		"a comma in a name":                         {[]string{`1;r="a,b";h="a"`}, []token.Token{tok("a,b", 1, "a")}},
 		"fifteen digits":                            {[]string{`999999999999999;r="a";h="b"`}, []token.Token{tok("a", token.MaxNumber, "b")}},
+		"a leading zero":                            {[]string{`033;r="account/42";h="a"`}, []token.Token{one}},
+		"a space after semicolons":                  {[]string{`33; r="account/42";h="a"`}, []token.Token{one}},
+		"a tab after a comma":                       {[]string{"33;r=\"account/42\";h=\"a\",\t34;r=\"account/7\";h=\"a\""}, []token.Token{one, other}},
 		"spaces around the list":                    {[]string{`  33;r="account/42";h="a"  `}, []token.Token{one}},
 	} {
 		t.Run(name, func(t *testing.T) {

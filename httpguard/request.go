@@ -30,11 +30,9 @@ type request struct {
 	disturbed     bool       // the read deadline was set to end reads
 	writeDeadline time.Time  // when writes of the response fail
 
-	// These are part of the request's own allocation. Each saves one of its own for one
-	// token and one resource: without any of them, a request makes more than six.
-	oneSigned [1]signature.Signed
-	oneSlot   [1]slot
-	inner     http.Request
+	// These are part of the request's own allocation, which saves one for each.
+	oneSlot [1]slot
+	inner   http.Request
 }
 
 func newRequest(w http.ResponseWriter, r *http.Request, owner any) *request {
@@ -51,7 +49,7 @@ func newRequest(w http.ResponseWriter, r *http.Request, owner any) *request {
 // read parses the field's lines and adds the tokens to the context. The signature of a
 // token is added too, even without a Keyring to verify it.
 func (req *request) read(lines []string) error {
-	signed, err := appendSigned(req.oneSigned[:0], lines)
+	signed, err := ParseSigned(lines)
 	if err != nil {
 		return err
 	}
