@@ -1,29 +1,18 @@
 package redistoken
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha1" //nolint:gosec // it is how Redis names scripts
 	_ "embed"     // the scripts
 	"encoding/hex"
 	"fmt"
-	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencepost/fencepost/internal/outage"
 	"github.com/fencepost/fencepost/token"
-)
-
-const (
-	// maxPipeline bounds how many commands one pipeline carries.
-	maxPipeline = 64
-	// usualSlowReply is how long queued commands wait for a sender. After it, another
-	// sender sends them, since the first sender's connection may be broken.
-	usualSlowReply = 20 * time.Millisecond
 )
 
 var (
@@ -79,7 +68,8 @@ func (i *Issuer) do(ctx context.Context, c *command) (any, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	if !i.execute(ctx, c) {
+	go i.send(c)
+	if !c.arrived(ctx) {
 		return nil, context.Cause(ctx)
 	}
 	return c.reply(ctx)
@@ -92,7 +82,8 @@ func (i *Issuer) finish(ctx context.Context, c *command, read func(reply any, er
 	if err := context.Cause(ctx); err != nil {
 		return read(nil, err)
 	}
-	if !i.execute(ctx, c) {
+	go i.send(c)
+	if !c.arrived(ctx) {
 		go func() {
 			<-c.done
 			_, _ = read(c.Result())
@@ -153,18 +144,8 @@ func endCause(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// execute sends c and reports whether its reply has arrived. It returns false if ctx ends
-// first. c.done is closed in both cases when the reply arrives.
-func (i *Issuer) execute(ctx context.Context, c *command) bool {
-	if _, cluster := i.Client.(clusterClient); cluster { // a pipeline would wait for the slowest of several nodes
-		go i.send(c)
-	} else {
-		i.submit(c)
-	}
-	return c.arrived(ctx)
-}
-
-// arrived waits for c.done. It returns false if ctx ends first.
+// arrived waits for c.done. It returns false if ctx ends first: c.done is then closed when
+// the reply arrives.
 func (c *command) arrived(ctx context.Context) bool {
 	select {
 	case <-c.done:
@@ -174,129 +155,58 @@ func (c *command) arrived(ctx context.Context) bool {
 	}
 }
 
-// pipeline has the commands that are to be sent. Senders, which are goroutines, send
-// them. Usually there is one sender. Commands that arrive while it waits for a reply are
-// queued, and it then sends them together.
+// send sends c and closes c.done when the reply has arrived. It does not send c if the
+// caller has returned.
 //
-// A caller does not send, so that it can return when its context ends. go-redis checks a
-// context before it sends and between its retries. While it reads, it applies only the
-// deadline, and only with ContextTimeoutEnabled. An abandoned command ends after the
+// Callers start it on a goroutine, so that they can return when their contexts end. go-redis
+// checks a context before it sends and between its retries. While it reads, it applies only
+// the deadline, and only with ContextTimeoutEnabled. An abandoned command ends after the
 // client's read timeout.
-type pipeline struct {
-	mu        sync.Mutex
-	queue     []*command
-	prompt    int           // senders that have waited for less than slowReply
-	slowReply time.Duration // set by tests; zero means usualSlowReply
-}
-
-// submit queues c.
-func (i *Issuer) submit(c *command) {
-	i.pipeline.mu.Lock()
-	defer i.pipeline.mu.Unlock()
-	i.pipeline.queue = append(i.pipeline.queue, c)
-	i.startSender()
-}
-
-// startSender starts a sender if the queue is not empty and no sender should take it
-// soon. The caller holds pipeline.mu.
-func (i *Issuer) startSender() {
-	if p := &i.pipeline; p.prompt == 0 && len(p.queue) > 0 {
-		p.prompt++
-		go i.sendQueue()
-	}
-}
-
-// sendQueue is a sender: it sends until the queue is empty. The first command is sent
-// alone, since the connection may be broken.
-func (i *Issuer) sendQueue() {
-	p := &i.pipeline
-	for batch := p.take(1); len(batch) > 0; batch = p.take(maxPipeline) {
-		late := time.AfterFunc(cmp.Or(p.slowReply, usualSlowReply), func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.prompt--
-			i.startSender()
-		})
-		if len(batch) == 1 {
-			i.send(batch[0])
-		} else { // the end of one caller's context must not end the other callers' commands
-			i.sendBatch(context.WithoutCancel(batch[0].ctx), batch)
-		}
-		if !late.Stop() {
-			p.mu.Lock()
-			p.prompt++
-			p.mu.Unlock()
-		}
-		runtime.Gosched() // lets the callers that have their replies submit their next commands: one pipeline carries them all
-	}
-}
-
-// take removes commands from the queue, at most limit. If there are none, the sender
-// ends.
-func (p *pipeline) take(limit int) []*command {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := min(len(p.queue), limit)
-	if n == 0 {
-		p.prompt--
-		return nil
-	}
-	batch := slices.Clone(p.queue[:n])
-	p.queue = slices.Delete(p.queue, 0, n)
-	return batch
-}
-
-// send sends c outside a pipeline and closes c.done. It does not send c if the caller has
-// returned.
 func (i *Issuer) send(c *command) {
 	defer close(c.done)
 	if cause := context.Cause(c.ctx); cause != nil {
 		c.SetErr(cause)
 		return
 	}
-	if i.Client.Process(c.ctx, c.Cmd) != nil && c.needsEval(c.ctx) {
-		_ = i.Client.Process(c.ctx, c.Cmd) // the Cmd has the error
+	_ = i.Client.Process(c.ctx, c.Cmd) // the Cmd has the error
+	if c.needsEval(c.ctx) {
+		_ = i.Client.Process(c.ctx, c.Cmd)
 	}
 }
 
-// sendBatch is send for several commands in one pipeline, with ctx.
+// sendBatch is send for several commands in one pipeline, with ctx. It closes the done of
+// the last command last.
 func (i *Issuer) sendBatch(ctx context.Context, batch []*command) {
 	defer func() {
 		for _, c := range batch {
 			close(c.done)
 		}
 	}()
-	live := make([]*command, 0, len(batch))
-	for _, c := range batch {
-		if cause := context.Cause(c.ctx); cause != nil {
-			c.SetErr(cause)
-			continue
-		}
-		live = append(live, c)
-	}
-	i.sendPipeline(ctx, live)
+	i.sendPipeline(ctx, batch)
 	var again []*command
-	for _, c := range live {
-		// If the caller has returned, it may already have released. Then c must not
-		// acquire.
-		if c.ctx.Err() == nil && c.needsEval(ctx) {
+	for _, c := range batch {
+		if c.needsEval(ctx) {
 			again = append(again, c)
 		}
 	}
 	i.sendPipeline(ctx, again)
 }
 
-// sendPipeline sends all of commands in one pipeline. Each command has its own error.
+// sendPipeline sends all of commands in one pipeline, unless ctx has ended. Each command
+// has its own error.
 func (i *Issuer) sendPipeline(ctx context.Context, commands []*command) {
 	if len(commands) == 0 {
 		return
 	}
-	_, err := i.Client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for _, c := range commands {
-			_ = pipe.Process(ctx, c.Cmd)
-		}
-		return nil
-	})
+	err := context.Cause(ctx)
+	if err == nil {
+		_, err = i.Client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for _, c := range commands {
+				_ = pipe.Process(ctx, c.Cmd)
+			}
+			return nil
+		})
+	}
 	for _, c := range commands {
 		if err != nil && c.Err() == nil && c.Val() == nil {
 			c.SetErr(err) // the client did not send it and set no error

@@ -99,8 +99,10 @@
 // ClusterClient that sends requests to masters only. A redis.Ring is refused: if a server
 // is down, it moves keys to a server that does not have their state.
 //
-// Concurrent calls share connections and pipelines. A hook of the client may therefore
-// receive a pipeline with the commands of several callers and the context of the first.
+// Each call takes a connection of the client's pool. If many goroutines of a process use
+// locks at the same time, Client may be the redis.AutoPipeliner of a redis.Client, which
+// sends their commands together: see docs/locks.md. An AutoPipeliner of a ClusterClient is
+// not supported: it hides that the server is a cluster.
 package redistoken
 
 // The files of this package, in reading order:
@@ -118,8 +120,8 @@ package redistoken
 //	                  may pass the lock on; a late notification; a handed-over lease's end
 //	pubsub.go         subscriptions: which refusals are final (NOPERM), reconnects, pings, the
 //	                  idle end; a subscription at a server that does not publish any more
-//	command.go        how scripts are sent: one pipeline for several callers, NOSCRIPT, a caller
-//	                  whose context ends; ErrUnreachable; WAIT on the same connection
+//	command.go        how scripts are sent: NOSCRIPT, a caller whose context ends;
+//	                  ErrUnreachable; one pipeline for a batch; WAIT on the same connection
 //	acquire_fast.lua  first part of acquire and wait: a free lock without a queue
 //	mint.lua          the next number, from counter and clock; a counter that is not a number; a
 //	                  grant never shortens a lease

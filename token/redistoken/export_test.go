@@ -9,16 +9,6 @@ import (
 // SetIdleTimeout sets how long iss keeps its subscriptions without waiters.
 func SetIdleTimeout(iss *Issuer, timeout time.Duration) { iss.state.idleTimeout = timeout }
 
-// OneSender makes queued commands of iss wait for the one sender, however slow it is.
-func OneSender(iss *Issuer) { iss.pipeline.slowReply = time.Hour }
-
-// QueuedCommands returns how many commands of iss wait for a sender.
-func QueuedCommands(iss *Issuer) int {
-	iss.pipeline.mu.Lock()
-	defer iss.pipeline.mu.Unlock()
-	return len(iss.pipeline.queue)
-}
-
 // IsRelease reports whether cmd is a release, or removes a waiter from its queue.
 func IsRelease(cmd redis.Cmder) bool {
 	args := cmd.Args()

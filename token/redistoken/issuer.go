@@ -35,8 +35,7 @@ type Issuer struct {
 	// client's ReadTimeout must be longer. Zero means that no replica must confirm.
 	Replicas int
 
-	pipeline pipeline
-	state    waitState
+	state waitState
 }
 
 var (

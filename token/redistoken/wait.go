@@ -86,7 +86,8 @@ func (i *Issuer) acquireFirst(ctx context.Context, k *keys, holder string, ttl t
 	sent := time.Now()
 	i.state.mayExtend(k.lock, holder, sent.Add(ttl))
 	c := newCommand(ctx, acquireScript, k, holder, ttl.Milliseconds())
-	if !i.execute(ctx, c) {
+	go i.send(c)
+	if !c.arrived(ctx) {
 		select {
 		case <-c.done:
 		case <-time.After(releaseTimeout / 2):
