@@ -4,14 +4,12 @@ go 1.26.0
 
 replace (
 	github.com/fencepost/fencepost => ../
-	github.com/fencepost/fencepost/contrib/pgadvisory => ../contrib/pgadvisory
 	github.com/fencepost/fencepost/contrib/redisquorum => ../contrib/redisquorum
 )
 
 require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/fencepost/fencepost v0.1.0
-	github.com/fencepost/fencepost/contrib/pgadvisory v0.0.0
 	github.com/fencepost/fencepost/contrib/redisquorum v0.0.0
 	github.com/go-sql-driver/mysql v1.8.1
 	github.com/jackc/pgx/v5 v5.12.0

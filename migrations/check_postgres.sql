@@ -4,9 +4,6 @@ WITH space AS (
   SELECT oid, pg_catalog.quote_ident(nspname) AS name FROM pg_catalog.pg_namespace WHERE nspname = 'fencepost'
 ), called (signature) AS (  -- called with the application's role: by the library, or by a function that runs as its caller
   VALUES ('acquire(text, text, interval)'), ('admit(text, bigint, text, integer)'),
-         ('advisory_acquire(text, text, integer, integer)'), ('advisory_draw(text, text, integer)'),
-         ('advisory_prepare(text, text, integer, integer)'), ('advisory_recover(text, bigint)'),
-         ('advisory_release(text, text)'), ('advisory_renew(text, text, integer)'), ('advisory_wait(text, text, integer)'),
          ('check_key(regclass, name)'), ('check_row(regclass, name, text, text, bigint, text, bigint, text)'),
          ('end_transaction(text)'), ('evict(text, bigint)'),
          ('find_unit(text, text, bytea)'), ('incarnation()'), ('insert_unit(text, text, bytea, interval)'),
@@ -29,8 +26,8 @@ WITH space AS (
    WHERE p.proname IN ('prune', 'prune_units', 'reset')
      AND EXISTS (SELECT FROM pg_catalog.aclexplode(coalesce(p.proacl, pg_catalog.acldefault('f', p.proowner))) a WHERE a.grantee = 0)
 ), kept (relation, kind) AS (
-  VALUES ('marks', 'TABLE'), ('floor', 'TABLE'), ('leases', 'TABLE'), ('waiters', 'TABLE'), ('advisory', 'TABLE'),
-         ('units', 'TABLE'), ('incarnation', 'TABLE'), ('numbers', 'SEQUENCE')
+  VALUES ('marks', 'TABLE'), ('floor', 'TABLE'), ('leases', 'TABLE'), ('waiters', 'TABLE'), ('units', 'TABLE'),
+         ('incarnation', 'TABLE'), ('numbers', 'SEQUENCE')
 ), relations AS (
   SELECT kind, pg_catalog.lower(kind) || ' ' || space.name || '.' || relation AS what,
          'ALTER ' || kind || ' ' || space.name || '.' || relation AS alter, space.name || '.' || relation AS name, c.oid, c.relpersistence, c.relowner

@@ -86,14 +86,12 @@ package migrations
 //	                                 the mark raised with a grant (claim); a reply's text
 //	postgres/00006_queue.sql         waiters: their order, which count as gone, hand-off and
 //	                                 NOTIFY; acquire and release of a held or queued resource
-//	postgres/00007_advisory.sql      locks that end with the session, for contrib/pgadvisory;
-//	                                 which sessions are refused: a pooler, a second lock
-//	postgres/00008_fate.sql          what became of a transaction whose COMMIT had no reply; an
+//	postgres/00007_fate.sql          what became of a transaction whose COMMIT had no reply; an
 //	                                 incarnation of the server, and which servers have none
-//	postgres/00009_once.sql          units that are applied once: inserted, found by a refused
+//	postgres/00008_once.sql          units that are applied once: inserted, found by a refused
 //	                                 token, pruned
-//	postgres/00010_admin.sql         prune: which marks and leases it deletes, and the floor;
-//	                                 reset of a mark that is too high; version
+//	postgres/00009_prune.sql         prune: which marks and leases it deletes, and the floor
+//	postgres/00010_admin.sql         reset of a mark that is too high; version
 //	mysql/00001_marks.sql            the tables fencepost_marks and fencepost_floor; how to
 //	                                 prune
 //	mysql/00002_once.sql             the table fencepost_units; how to prune it

@@ -74,7 +74,7 @@ func TestFloor(t *testing.T) {
 // empty empties the fence's tables for the next subtest.
 func (f fence) empty(t *testing.T) {
 	t.Helper()
-	require.NoError(t, f.exec(t.Context(), f, "TRUNCATE fence.marks, fence.leases, fence.waiters, fence.advisory, fence.floor; INSERT INTO fence.floor DEFAULT VALUES"))
+	require.NoError(t, f.exec(t.Context(), f, "TRUNCATE fence.marks, fence.leases, fence.waiters, fence.floor; INSERT INTO fence.floor DEFAULT VALUES"))
 }
 
 // pruned makes the fence empty but for a floor of 10: the mark of account/42, token (6,

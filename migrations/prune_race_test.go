@@ -226,7 +226,7 @@ func TestRoleOfTheApplicationCannotForgetMarks(t *testing.T) {
 	require.Zero(t, f.floor(t))
 }
 
-// The grants in the comment of 00010_admin.sql, one each.
+// The grants in the comments of 00009_prune.sql and 00010_admin.sql, one each.
 func TestRolesOfOperators(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ grant, may, mayNot string }{

@@ -98,43 +98,34 @@ func TestPrune(t *testing.T) {
 	})
 }
 
-// session takes the advisory lock of a resource in a session of its own, as
-// pgadvisory does, and claims its number.
-func (f fence) session(t *testing.T, resource string) (conn *pgx.Conn, number int64) {
-	t.Helper()
-	conn = f.conn(t)
-	number = get[int64](t, f, conn, "SELECT number FROM fence.advisory_acquire($1, 'leader', 600000, pg_backend_pid())", resource)
-	require.NoError(t, f.admit(t.Context(), f, resource, number, "leader"))
-	return conn, number
-}
-
 // pruneNow prunes everything that is older than the current time.
 func (f fence) pruneNow(t *testing.T) int {
 	t.Helper()
 	return f.prune(t, get[int64](t, f, f, "SELECT fence.number_at(clock_timestamp())"))
 }
 
-var withoutSessions = pruning{"without a look at the sessions", "\"fence\".advisory_key(m.resource) NOT IN (SELECT k FROM unnest(held) k)", "true"}
+var withoutLeases = pruning{"without a look at the leases", "l.expires_at > clock_timestamp()", "false"}
 
 // hazard G31
-func TestPruneLeavesTheMarkOfALiveSession(t *testing.T) {
+func TestPruneLeavesTheMarkOfAValidLease(t *testing.T) {
 	t.Parallel()
-	for _, p := range []pruning{asMigrated, withoutSessions} {
+	for _, p := range []pruning{asMigrated, withoutLeases} {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			f := newFence(t)
 			p.put(t, f)
-			conn, n := f.session(t, "leader")
+			n := f.granted(t, f, "leader", "a", time.Hour)
+			require.NoError(t, f.admit(t.Context(), f, "leader", n, "a"))
 			if p != asMigrated {
 				require.Positive(t, f.pruneNow(t))
-				refused(t, f.admit(t.Context(), f, "leader", n, "leader"), "ZF001", fmt.Sprintf("%d ", f.floor(t)))
+				refused(t, f.admit(t.Context(), f, "leader", n, "a"), "ZF001", fmt.Sprintf("%d ", f.floor(t)))
 				return
 			}
 			require.Zero(t, f.pruneNow(t))
-			require.NoError(t, f.admit(t.Context(), f, "leader", n, "leader"), "its lock lives")
-			require.True(t, get[bool](t, f, conn, "SELECT fence.advisory_release('leader', 'leader')"))
-			require.Equal(t, 2, f.pruneNow(t), "the mark, and the row of its numbers")
-			refused(t, f.admit(t.Context(), f, "leader", n, "leader"), "ZF001", fmt.Sprintf("%d ", f.floor(t)))
+			require.NoError(t, f.admit(t.Context(), f, "leader", n, "a"), "its lease is valid")
+			require.True(t, get[bool](t, f, f, "SELECT fence.release('leader', 'a')"))
+			require.Equal(t, 2, f.pruneNow(t), "the mark, and the row of its lease")
+			refused(t, f.admit(t.Context(), f, "leader", n, "a"), "ZF001", fmt.Sprintf("%d ", f.floor(t)))
 		})
 	}
 }
@@ -147,9 +138,7 @@ func TestPruneForgetsFreeLeases(t *testing.T) {
 	ctx := t.Context()
 	require.NoError(t, f.exec(ctx, f, "INSERT INTO fence.leases SELECT 'job/' || i, i, '', '-infinity' FROM generate_series(1, $1::integer) i", many))
 	require.NoError(t, f.exec(ctx, f, "INSERT INTO fence.leases SELECT 'dead/' || i, i, 'a', now() FROM generate_series(1, 100) i"))
-	require.NoError(t, f.exec(ctx, f, "INSERT INTO fence.advisory SELECT 'job/' || i, i, 'a', '10s' FROM generate_series(1, $1::integer) i", many))
 	f.granted(t, f, "live", "a", time.Hour)
-	f.session(t, "leader")
 	require.NoError(t, f.exec(ctx, f, "INSERT INTO fence.leases VALUES ('awaited', 1, '', '-infinity', true)"))
 	locked := f.begin(t, pgx.ReadCommitted)
 	require.NoError(t, f.exec(ctx, locked, "INSERT INTO fence.leases VALUES ('new', 1, '', '-infinity')"))
@@ -163,10 +152,9 @@ func TestPruneForgetsFreeLeases(t *testing.T) {
 		}
 		gone += batch
 	}
-	require.Equal(t, 2*many+100-1, gone)
+	require.Equal(t, many+100-1, gone)
 	require.LessOrEqual(t, calls, gone/1000+2)
 	require.Equal(t, "awaited job/7 live", get[string](t, f, f, "SELECT string_agg(resource, ' ' ORDER BY resource) FROM fence.leases"))
-	require.Equal(t, "leader", get[string](t, f, f, "SELECT string_agg(resource, ' ') FROM fence.advisory"))
 	require.NoError(t, locked.Commit(ctx))
 	require.Equal(t, 2, f.pruneNow(t))
 }
@@ -180,37 +168,24 @@ func (f fence) slow(t *testing.T) {
 
 func TestNumbersRiseAcrossAForgottenLease(t *testing.T) {
 	t.Parallel()
-	for issuer, grant := range map[string]func(t *testing.T, f fence) int64{
-		"a lease": func(t *testing.T, f fence) int64 {
-			n := f.granted(t, f, "account/42", "a", time.Hour)
+	for _, p := range []pruning{asMigrated, withoutFloor} {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFence(t)
+			p.put(t, f)
+			before := f.granted(t, f, "account/42", "a", time.Hour)
 			require.True(t, get[bool](t, f, f, "SELECT fence.release('account/42', 'a')"))
-			return n
-		},
-		"a session": func(t *testing.T, f fence) int64 {
-			conn := f.conn(t)
-			n := get[int64](t, f, conn, "SELECT number FROM fence.advisory_acquire('account/42', 'a', 600000, pg_backend_pid())")
-			require.True(t, get[bool](t, f, conn, "SELECT fence.advisory_release('account/42', 'a')"))
-			return n
-		},
-	} {
-		for _, p := range []pruning{asMigrated, withoutFloor} {
-			t.Run(issuer+", "+p.name, func(t *testing.T) {
-				t.Parallel()
-				f := newFence(t)
-				p.put(t, f)
-				before := grant(t, f)
-				require.Equal(t, 1, f.pruneNow(t))
-				f.slow(t)
-				after := grant(t, f)
-				if p != asMigrated {
-					require.Less(t, after, before, "the twin shows nothing: its number must fall")
-					return
-				}
-				require.GreaterOrEqual(t, after, f.floor(t))
-				require.Greater(t, after, before)
-				require.NoError(t, f.admit(t.Context(), f, "account/42", after, "a"), "the floor admits it")
-			})
-		}
+			require.Equal(t, 1, f.pruneNow(t))
+			f.slow(t)
+			after := f.granted(t, f, "account/42", "a", time.Hour)
+			if p != asMigrated {
+				require.Less(t, after, before, "the twin shows nothing: its number must fall")
+				return
+			}
+			require.GreaterOrEqual(t, after, f.floor(t))
+			require.Greater(t, after, before)
+			require.NoError(t, f.admit(t.Context(), f, "account/42", after, "a"), "the floor admits it")
+		})
 	}
 }
 
@@ -242,7 +217,7 @@ func TestAcquireWhileItsLeaseIsForgotten(t *testing.T) {
 // is granted; 3. prune locks its row.
 func TestPruneLeavesTheLeaseThatWasJustTaken(t *testing.T) {
 	t.Parallel()
-	for _, p := range []pruning{asMigrated, {"without the row's lock", "LIMIT most - gone FOR UPDATE SKIP LOCKED", "LIMIT most - gone"}} {
+	for _, p := range []pruning{asMigrated, {"without the row's lock", "LIMIT most FOR UPDATE SKIP LOCKED", "LIMIT most"}} {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			f := newFence(t)

@@ -64,8 +64,7 @@ func TestRoleOfTheApplication(t *testing.T) {
 	} {
 		require.Equal(t, "42501", code(f.exec(ctx, conn, mayNot)), mayNot)
 	}
-	require.Equal(t, "acquire add_mark_columns admit advisory_acquire advisory_draw advisory_key advisory_prepare advisory_recover advisory_release advisory_renew advisory_wait "+
-		"bypass check_key check_row end_transaction evict find_unit incarnation insert_unit leave_queue lock_key mark_number micros mint number_at "+
+	require.Equal(t, "acquire add_mark_columns admit bypass check_key check_row end_transaction evict find_unit incarnation insert_unit leave_queue lock_key mark_number micros mint number_at "+
 		"protect protect_check protect_expression protect_triggers protected recover refusing_mark release renew renew_all report_only session_incarnation set_result text_problem transaction_fate try_acquire unprotect version", get[string](t, f, conn,
 		"SELECT string_agg(proname, ' ' ORDER BY proname) FROM pg_proc WHERE pronamespace = $1::text::regnamespace AND has_function_privilege(oid, 'EXECUTE')", f.schema))
 	refused(t, f.admit(ctx, conn, "account/42", 6, "b"), "ZF001", get[string](t, f, f, "SELECT number || ' ' || holder FROM fence.marks"))

@@ -106,14 +106,7 @@ func withRedislock(t *testing.T, pool *pgxpool.Pool) func(context.Context, work)
 }
 
 func withAdvisory(_ *testing.T, pool *pgxpool.Pool) func(context.Context, work) error {
-	return func(ctx context.Context, w work) error {
-		session, err := pgx.ConnectConfig(ctx, pool.Config().ConnConfig)
-		if err != nil {
-			return err
-		}
-		defer session.Close(context.WithoutCancel(ctx))
-		return adopt.Advisory(ctx, session, pool, w)
-	}
+	return func(ctx context.Context, w work) error { return adopt.Advisory(ctx, pool, w) }
 }
 
 func withNoLock(_ *testing.T, pool *pgxpool.Pool) func(context.Context, work) error {

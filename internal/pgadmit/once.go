@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 )
 
-// The statements of Once, with the header comments of their files: see 00009_once.sql in
+// The statements of Once, with the header comments of their files: see 00008_once.sql in
 // package migrations.
 var (
 	//go:embed insert_unit.sql

@@ -13,7 +13,7 @@ import (
 
 // The admission of an Update returns the name of its transaction. If the reply to the
 // COMMIT is lost, the guard asks the server on another connection what became of the
-// transaction. A name is valid in one incarnation of the server only: see 00008_fate.sql
+// transaction. A name is valid in one incarnation of the server only: see 00007_fate.sql
 // in package migrations.
 
 // TxName is a transaction id, a process, and the server's incarnation, or "none" in its

@@ -5,7 +5,6 @@ go 1.26.0
 require (
 	github.com/bsm/redislock v0.9.4
 	github.com/fencepost/fencepost v0.1.0
-	github.com/fencepost/fencepost/contrib/pgadvisory v0.0.0
 	github.com/go-redsync/redsync/v4 v4.18.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/redis/go-redis/v9 v9.23.0
@@ -35,7 +34,4 @@ require (
 	golang.org/x/text v0.41.0 // indirect
 )
 
-replace (
-	github.com/fencepost/fencepost => ../../
-	github.com/fencepost/fencepost/contrib/pgadvisory => ../../contrib/pgadvisory
-)
+replace github.com/fencepost/fencepost => ../../

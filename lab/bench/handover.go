@@ -74,7 +74,6 @@ func handoverMeasurements() []measurement {
 			sides: []contender{
 				{name: "pgtoken, one process", open: of(openPgtoken, leased)},
 				{name: "pgtoken, a process each", open: of(openPgtoken, leased), processes: oneEach},
-				{name: "pgadvisory, one process", open: of(openPgadvisory, leased)},
 			},
 		},
 	}

@@ -141,7 +141,6 @@ func pglockMeasurements() []measurement {
 			{name: "pgtoken Acquire, Release", open: pair(of(openPgtoken, issued)), targets: targets{overLink: {atMost(0.95)}, packets: {atMost(2)}}},
 			{name: "the same, claimed", open: claimed, targets: targets{overLink: {atMost(1)}, packets: {atMost(2)}}},
 			{name: "Locker.Hold on pgtoken", open: hold(openPgtoken)},
-			{name: "pgadvisory Acquire, Release", open: pair(of(openPgadvisory, issued))},
 		},
 	}, figure(renewAll)}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
 
-	"github.com/fencepost/fencepost/contrib/pgadvisory"
 	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/pgtoken"
@@ -102,13 +101,6 @@ func openClaiming(ctx context.Context, c *client) token.Issuer { return pgtokenO
 // pgtokenOf has more connections than workers, for notifications.
 func pgtokenOf(ctx context.Context, c *client, claims bool) token.Issuer {
 	iss := &pgtoken.Issuer{DB: c.postgres(ctx, lockDatabase, c.workers+2), Claims: claims}
-	c.later(iss.Close)
-	return iss
-}
-
-// openPgadvisory has a session for each lock besides the connections for statements.
-func openPgadvisory(ctx context.Context, c *client) token.Issuer {
-	iss := &pgadvisory.Issuer{Pool: c.postgres(ctx, lockDatabase, 2*c.workers)}
 	c.later(iss.Close)
 	return iss
 }

@@ -146,7 +146,7 @@ func TestTheCPUOfAServerGrowsWithItsWork(t *testing.T) {
 func libraries() map[string]library {
 	return map[string]library{
 		"Locker": of(openRedistoken, leased), "in memory": of(func(context.Context, *client) token.Issuer { return &memtoken.Issuer{} }, leased),
-		"pgtoken": of(openPgtoken, leased), "pgadvisory": of(openPgadvisory, leased),
+		"pgtoken":   of(openPgtoken, leased),
 		"redislock": openRedislock, "redsync": openRedsync, "rueidislock": openRueidislock,
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/contrib/pgadvisory"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
@@ -21,8 +20,7 @@ import (
 // outages are the issuers, each with servers of its own that can be ended and started
 // again.
 var outages = map[string]func(t *testing.T) (iss token.Issuer, end, start func()){
-	"rows":           func(t *testing.T) (token.Issuer, func(), func()) { return postgresOutage(t, "rows") },
-	"advisory locks": func(t *testing.T) (token.Issuer, func(), func()) { return postgresOutage(t, "advisory locks") },
+	"rows": func(t *testing.T) (token.Issuer, func(), func()) { return postgresOutage(t, "rows") },
 	"Redis": func(t *testing.T) (token.Issuer, func(), func()) {
 		server := testenv.OwnRedis(t)
 		client := redis.NewClient(&redis.Options{Addr: server.Addr(), MaxRetries: -1})
@@ -167,7 +165,7 @@ func TestAWaiterOutlastsARestart(t *testing.T) {
 			end()
 			<-failed
 			start()
-			for err := token.ErrUnreachable; err != nil && !errors.Is(err, token.ErrLost); { // lost with its session, or by now
+			for err := token.ErrUnreachable; err != nil && !errors.Is(err, token.ErrLost); { // lost by now
 				err = iss.Release(t.Context(), holder.Token)
 			}
 			require.Greater(t, held.number(t), holder.Token.Number)
@@ -191,12 +189,10 @@ func TestWhatIsNoOutageIsNotWaitedOut(t *testing.T) {
 	t.Cleanup(func() { client.Close() })
 	quorum := newNodes(t, 3).issuer(t) // not bootstrapped
 	for name, iss := range map[string]token.Issuer{
-		"rows, no schema":           closed(t, &pgtoken.Issuer{DB: pool, Schema: schema + "_missing"}),
-		"advisory locks, no schema": closed(t, &pgadvisory.Issuer{Pool: pool, Schema: schema + "_missing"}),
-		"rows, no role":             closed(t, &pgtoken.Issuer{DB: stranger, Schema: schema}),
-		"advisory locks, no role":   closed(t, &pgadvisory.Issuer{Pool: stranger, Schema: schema}),
-		"Redis, no user":            closed(t, &redistoken.Issuer{Client: client}),
-		"a quorum, not founded":     quorum,
+		"rows, no schema":       closed(t, &pgtoken.Issuer{DB: pool, Schema: schema + "_missing"}),
+		"rows, no role":         closed(t, &pgtoken.Issuer{DB: stranger, Schema: schema}),
+		"Redis, no user":        closed(t, &redistoken.Issuer{Client: client}),
+		"a quorum, not founded": quorum,
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := (&lock.Locker{Issuer: iss, WaitTimeout: time.Hour, DangerouslyWithoutClaim: true}).Hold(t.Context(), resource, nothing)

@@ -15,7 +15,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/contrib/pgadvisory"
 	"github.com/fencepost/fencepost/contrib/redisquorum"
 	"github.com/fencepost/fencepost/internal/history"
 	"github.com/fencepost/fencepost/internal/test/testenv"
@@ -77,8 +76,7 @@ func closed(t *testing.T, iss token.Issuer) token.Issuer {
 }
 
 var onPostgres = map[string]func(pool *pgxpool.Pool) token.Issuer{
-	"rows":           func(pool *pgxpool.Pool) token.Issuer { return &pgtoken.Issuer{DB: pool} },
-	"advisory locks": func(pool *pgxpool.Pool) token.Issuer { return &pgadvisory.Issuer{Pool: pool} },
+	"rows": func(pool *pgxpool.Pool) token.Issuer { return &pgtoken.Issuer{DB: pool} },
 }
 
 // settings save time: a killed server loses nothing that it has written and not flushed,

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/contrib/pgadvisory"
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/lock"
@@ -132,6 +131,5 @@ func sharedIssuers(t *testing.T) map[string]token.Issuer {
 		"redisquorum": quorum,
 		"redistoken":  closed(t, &redistoken.Issuer{Client: client, Prefix: prefix}),
 		"pgtoken":     closed(t, &pgtoken.Issuer{DB: pool, Schema: schema}),
-		"pgadvisory":  closed(t, &pgadvisory.Issuer{Pool: pool, Schema: schema}),
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/fencepost/fencepost/contrib/pgadvisory"
 	"github.com/fencepost/fencepost/internal/subprocess"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/lock"
@@ -159,17 +158,10 @@ var issuers = map[string]func(context.Context, order) (iss token.Issuer, leave f
 		iss := &pgtoken.Issuer{DB: pool, Schema: o.Space}
 		return iss, func() { iss.Close(); pool.Close() }, nil
 	},
-	"pgadvisory": func(ctx context.Context, o order) (token.Issuer, func(), error) {
-		pool, err := postgresPool(ctx, o)
-		if err != nil {
-			return nil, nil, err
-		}
-		return &pgadvisory.Issuer{Pool: pool, Schema: o.Space}, pool.Close, nil
-	},
 }
 
-// postgresPool has a connection for each waiter, which only advisory locks need. They are
-// opened before the first turn, since opening takes longer than a turn.
+// postgresPool opens its connections before the first turn, since opening one takes longer
+// than a turn.
 func postgresPool(ctx context.Context, o order) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(o.URL)
 	if err != nil {

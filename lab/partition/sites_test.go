@@ -10,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/contrib/pgadvisory"
 	"github.com/fencepost/fencepost/contrib/redisquorum"
 	"github.com/fencepost/fencepost/internal/netfault"
 	"github.com/fencepost/fencepost/internal/test/testenv"
@@ -82,7 +81,7 @@ func postgresAt(t *testing.T, shared *pgxpool.Pool, addr string) *pgxpool.Pool {
 	require.NoError(t, err)
 	config := shared.Config()
 	config.ConnConfig.Host, config.ConnConfig.Port, config.ConnConfig.Fallbacks = host, uint16(number), nil
-	config.MaxConns = 2 * atOnce // an advisory lock needs one for each waiter and holder
+	config.MaxConns = 2 * atOnce
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
@@ -93,24 +92,10 @@ var sites = map[string]func(*testing.T) site{
 	"redistoken":  onRedis,
 	"redisquorum": onQuorum,
 	"pgtoken":     func(t *testing.T) site { t.Helper(); return onPostgres(t, rows) },
-	"pgadvisory":  onAdvisoryLocks,
 }
 
 func rows(pool *pgxpool.Pool, schema string) token.Issuer {
 	return &pgtoken.Issuer{DB: pool, Schema: schema}
-}
-
-func advisory(pool *pgxpool.Pool, schema string) token.Issuer {
-	return &pgadvisory.Issuer{Pool: pool, Schema: schema}
-}
-
-// onAdvisoryLocks leaves out resets: they end the session, and the lock with it, before
-// the holder can notice. See package pgadvisory.
-func onAdvisoryLocks(t *testing.T) site {
-	t.Helper()
-	s := onPostgres(t, advisory)
-	s.faults = partitions
-	return s
 }
 
 func onQuorum(t *testing.T) site {

@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/contrib/pgadvisory"
 	"github.com/fencepost/fencepost/internal/netfault"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/token"
@@ -189,29 +188,6 @@ func onPostgres(t *testing.T) *system {
 		err = shared.QueryRow(context.Background(), fmt.Sprintf("SELECT array(SELECT 'waiter '||holder FROM %[1]q.waiters WHERE resource = $1"+
 			" UNION ALL SELECT 'holder '||holder FROM %[1]q.leases WHERE resource = $1 AND expires_at > clock_timestamp())", schema), resource).Scan(&left)
 		return left, err
-	}
-	return s
-}
-
-func onAdvisoryLocks(t *testing.T) *system {
-	shared, schema := testenv.Postgres(t)
-	s := postgresSystem(shared, func(pool *pgxpool.Pool) closingIssuer { return &pgadvisory.Issuer{Pool: pool, Schema: schema} })
-	s.early = true
-	var all = "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE l.locktype = 'advisory'" +
-		" AND a.application_name LIKE $1 AND NOT l.granted"
-	s.queued = func(resource string) (n int, err error) {
-		worker, _, _ := strings.Cut(resource, "/")
-		err = shared.QueryRow(context.Background(), all, worker+".%").Scan(&n)
-		return n, err
-	}
-	s.left = func(resource string) ([]string, error) {
-		worker, _, _ := strings.Cut(resource, "/")
-		var n int
-		err := shared.QueryRow(context.Background(), strings.Replace(all, " AND NOT l.granted", "", 1), worker+".%").Scan(&n)
-		if n > 0 {
-			return []string{fmt.Sprint(n, " advisory locks")}, err
-		}
-		return nil, err
 	}
 	return s
 }

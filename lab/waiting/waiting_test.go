@@ -38,7 +38,7 @@ const (
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
 var systems = map[string]func(*testing.T) *system{
-	"redistoken": onRedis, "pgtoken": onPostgres, "pgadvisory": onAdvisoryLocks, "memtoken": inMemory,
+	"redistoken": onRedis, "pgtoken": onPostgres, "memtoken": inMemory,
 }
 
 // hazard R13

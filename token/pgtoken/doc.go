@@ -78,7 +78,7 @@
 // process id of the session differs from the one reported when it connected. Its waiters
 // then poll, in the same queue, and each poll keeps their place: see [Issuer.Poll].
 //
-// For a lock that ends with its connection, see the module contrib/pgadvisory.
+// For a lock that ends with its connection, mint under an advisory lock: see docs/adopt.md.
 package pgtoken
 
 // The files of this package, in reading order:

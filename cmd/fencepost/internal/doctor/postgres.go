@@ -34,7 +34,7 @@ var postgresSQL embed.FS
 
 var postgresChecks = []check[*postgresServer]{
 	{"role", "", "A standby cannot be written to, and its data may be old.", postgresRole},
-	{"version", "", "The functions need PostgreSQL 13, and package pgadvisory 14.", judged((*postgresServer).settings, postgresVersion, "server_version")},
+	{"version", "", "The functions need PostgreSQL 13.", judged((*postgresServer).settings, postgresVersion, "server_version")},
 	{"engine", "G28", "Some engines with PostgreSQL's protocol, and clusters with several writing nodes, do not fence. Guards refuse engines that are not known to fence.", postgresEngine},
 	{"locks", "G28", "An admission takes a shared lock, and a claim waits for it. If locks exclude nothing, two holders write at the same time.", postgresLocks},
 	{"read committed", "G28", "An admission reads the mark again after it has the lock. A snapshot from before would show the old mark.", postgresSnapshots},
@@ -115,14 +115,10 @@ func postgresVersion(evidence string, values []string) (answer, error) {
 	if _, err := fmt.Sscanf(values[0], "%d", &major); err != nil {
 		return answer{}, missingError(evidence)
 	}
-	switch {
-	case major < 13:
+	if major < 13 {
 		return fail(evidence, "upgrade the server")
-	case major < 14:
-		return warn(evidence, "pgtoken.Issuer, or upgrade the server")
-	default:
-		return pass(evidence)
 	}
+	return pass(evidence)
 }
 
 func postgresFsync(evidence string, values []string) (answer, error) {

@@ -21,7 +21,6 @@ func postgresPooler(ctx context.Context, s *postgresServer) (answer, error) {
 	if announced == process {
 		return pass(evidence + ": none")
 	}
-	const advisory = "pgadvisory needs the server's own address"
 	other, err := pgx.ConnectConfig(ctx, s.config)
 	if err != nil {
 		return answer{}, err
@@ -32,17 +31,18 @@ func postgresPooler(ctx context.Context, s *postgresServer) (answer, error) {
 		return answer{}, err
 	}
 	if !shared {
-		return warn(evidence+": a pooler that keeps the session", advisory)
+		return pass(evidence + ": a pooler that keeps the session")
 	}
+	const own = "fencepost migrate, and an advisory lock that a session holds, need the server's own address"
 	kept, err := s.keeps(ctx, other)
 	if err != nil {
 		return answer{}, err
 	}
 	if !kept {
 		return warn(evidence+": a pooler in transaction mode, without prepared statements",
-			"default_query_exec_mode=exec in the URL of pgx, or PgBouncer 1.21 with max_prepared_statements; "+advisory)
+			"default_query_exec_mode=exec in the URL of pgx, or PgBouncer 1.21 with max_prepared_statements; "+own)
 	}
-	return warn(evidence+": a pooler in transaction mode", advisory)
+	return warn(evidence+": a pooler in transaction mode", own)
 }
 
 func processOf(conn *pgx.Conn) pgpooler.Client {

@@ -22,8 +22,8 @@ func (pruneCmd) Help() string {
 		`still valid and has not claimed or written yet. The floor never falls.
 
 Marks of resources that a transaction writes to at that moment are kept. On PostgreSQL so are the marks of leases that are valid in the same ` +
-		`schema, and of advisory locks that a session holds, and records of free leases are deleted. The database cannot see leases ` +
-		`of other issuers, as in Redis; on MySQL it can see none.
+		`schema, and records of free leases are deleted. The database cannot see other locks, such as leases in Redis or an advisory lock ` +
+		`under which a token was minted; on MySQL it can see none.
 
 Then it deletes the units of Once whose Retention has passed, in short transactions. A unit that is repeated after that is applied again.
 

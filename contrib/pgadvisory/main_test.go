@@ -1,9 +1,0 @@
-package pgadvisory_test
-
-import (
-	"testing"
-
-	"github.com/fencepost/fencepost/internal/test/leaktest"
-)
-
-func TestMain(m *testing.M) { leaktest.Main(m) }

@@ -1,1 +1,0 @@
-SELECT {schema}.advisory_recover($1, $2)

@@ -1,1 +1,0 @@
-SELECT {schema}.advisory_release($1, $2)

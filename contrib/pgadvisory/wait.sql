@@ -1,1 +1,0 @@
-SELECT {schema}.advisory_wait($1, $2, $3::integer)
