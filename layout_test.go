@@ -34,7 +34,6 @@ var layout = map[string][]string{
 	"internal/netfault":    {},
 	"internal/outage":      {},
 	"internal/pgadmit":     {"token", "guard", "internal/writectx"},
-	"internal/pgcall":      {"token", "internal/outage", "github.com/jackc/pgx/v5"},
 	"internal/pgpooler":    {},
 	"internal/pgwrite":     {"token", "guard", "internal/engine", "internal/failpoint", "internal/pgadmit", "internal/sqltext", "internal/writectx", "github.com/jackc/pgx/v5"},
 	"internal/schedule":    {},
@@ -49,7 +48,7 @@ var layout = map[string][]string{
 	"token":               {"internal/failpoint", "internal/marks", "internal/structfield", "internal/tokenctx", "internal/tokenuse", "github.com/dunglas/httpsfv"},
 	"token/memtoken":      {"token", "internal/lockstate"},
 	"token/redistoken":    {"token", "internal/outage", "github.com/redis/go-redis/v9"},
-	"token/pgtoken":       {"token", "internal/marks", "internal/pgcall", "github.com/jackc/pgx/v5"},
+	"token/pgtoken":       {"token", "internal/marks", "internal/outage", "github.com/jackc/pgx/v5"},
 	"httpguard/signature": {"token", "internal/structfield", "github.com/dunglas/httpsfv"},
 	"token/tokentest":     {"token"},
 	"lock":                {"token", "internal/failpoint", "internal/marks", "internal/schedule", "internal/tokenctx"},
@@ -148,7 +147,7 @@ var budgets = map[string]int{
 	"token":                 531,
 	"token/memtoken":        164,
 	"token/redistoken":      2_138,
-	"token/pgtoken":         1_256,
+	"token/pgtoken":         1_385,
 	"token/tokentest":       2_098,
 	"lock":                  1_552,
 	"guard":                 488,
@@ -167,7 +166,7 @@ var budgets = map[string]int{
 	"simulations/pgxpoint":  529,
 	"simulations/sqlpoint":  663,
 	"simulations/process":   1_312,
-	"internal":              4_239,
+	"internal":              4_083,
 	"internal/history":      2_553,
 	"internal/timeline":     2_337,
 	"internal/test":         3_429,
@@ -178,7 +177,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 60_410
+const allLines = 60_383
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

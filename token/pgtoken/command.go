@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/fencepost/fencepost/internal/pgcall"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -47,9 +46,16 @@ func checkDB(db DB) error {
 	case pgx.Tx:
 		return errors.New("DB is a transaction: a number must not be used before its commit")
 	case *pgx.Conn:
-		return pgcall.CheckIdle(db)
+		return checkIdle(db)
 	case interface{ Conn() *pgx.Conn }:
-		return pgcall.CheckIdle(db.Conn())
+		return checkIdle(db.Conn())
+	}
+	return nil
+}
+
+func checkIdle(conn *pgx.Conn) error {
+	if conn.PgConn().TxStatus() != 'I' {
+		return errors.New("DB is a connection inside a transaction, which COMMIT would end")
 	}
 	return nil
 }
@@ -75,18 +81,14 @@ func (i *Issuer) runOn(ctx context.Context, on DB, sql string, args []any, row .
 		return i.transact(ctx, on, sql, args, row...)
 	}
 	err := db.QueryRow(ctx, i.statements[sql], args...).Scan(row...)
-	if needsBegin[pgcall.SQLState(err)] {
+	if needsBegin[sqlState(err)] {
 		err = i.transact(ctx, on, sql, args, row...)
 		if !errors.Is(err, token.ErrUnreachable) { // a standby returns 25006 too
 			i.begins.Store(true)
 		}
 		return err
 	}
-	return pgcall.Explain(ctx, err)
-}
-
-func (i *Issuer) transact(ctx context.Context, db DB, sql string, args []any, row ...any) error {
-	return pgcall.Transact(ctx, db, pgcall.InSchema(i.Schema, sql), args, row...)
+	return explain(ctx, err)
 }
 
 // needsBegin has the SQLSTATEs of a session whose default transactions are stricter than
@@ -118,7 +120,7 @@ func (i *Issuer) autocommit(on DB) (queryer, bool) {
 	i.prepare.Do(func() {
 		i.statements = map[string]string{}
 		for _, sql := range []string{acquireSQL, waitSQL, leaveSQL, renewSQL, renewAllSQL, releaseSQL, recoverSQL} {
-			i.statements[sql] = pgcall.InSchema(i.Schema, sql)
+			i.statements[sql] = i.inSchema(sql)
 		}
 		if config().DefaultQueryExecMode == pgx.QueryExecModeDescribeExec {
 			i.begins.Store(true)

@@ -95,6 +95,8 @@ package pgtoken
 //	spare.go     how long a renewal waits for the pool; the connections outside of it
 //	command.go   which DBs are refused ("DB is a transaction"); whether BEGIN and COMMIT are
 //	             sent around a statement (isolation level, read-only session, exec mode)
+//	transact.go  BEGIN, a statement and COMMIT in one packet; a standby ("was sent to a
+//	             standby"); which errors are ErrExhausted and ErrUnreachable
 //	reply.go     the server's reply and the notification, parsed ("unexpected reply"); from when
 //	             a lease that was handed over counts; which marks a grant has raised
 //	*.sql        one call each of a function in migrations/postgres: 00005_leases.sql,

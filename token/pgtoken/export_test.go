@@ -1,10 +1,6 @@
 package pgtoken
 
-import (
-	"time"
-
-	"github.com/fencepost/fencepost/internal/pgcall"
-)
+import "time"
 
 // With these timeouts, no waiter of a test loses its place because the machine is busy.
 func init() { releaseTimeout, cancelDelay, minStallTimeout = time.Minute, time.Minute, 10*time.Minute }
@@ -16,7 +12,7 @@ func UntilOfNotification(payload string, asked time.Time, clock int64, received 
 	if err != nil {
 		panic(err)
 	}
-	return n.grant(&Issuer{}, asked, pgcall.Microseconds(clock)).Until
+	return n.grant(&Issuer{}, asked, microseconds(clock)).Until
 }
 
 // SetIdleTimeout sets how long the connection for notifications is kept without a waiter.

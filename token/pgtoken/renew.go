@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fencepost/fencepost/internal/pgcall"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -22,7 +21,7 @@ func (i *Issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) 
 		return time.Time{}, err
 	}
 	var renewed bool
-	var waited pgcall.Microseconds
+	var waited microseconds
 	sent := time.Now()
 	err := i.renewal(ctx, renewSQL, []any{tok.Resource, tok.Holder, ttl.Microseconds()}, &renewed, &waited)
 	if err == nil && !renewed {
@@ -66,7 +65,7 @@ func (i *Issuer) RenewAll(ctx context.Context, batch []token.Renewal) {
 		return
 	}
 	i.finishRenewals(ctx, asked, results[1:], func(r *token.Renewal) time.Time {
-		return until(sent, pgcall.Microseconds(results[0]), r.TTL)
+		return until(sent, microseconds(results[0]), r.TTL)
 	})
 }
 
@@ -96,6 +95,6 @@ func (i *Issuer) finishRenewals(ctx context.Context, asked []*token.Renewal, res
 // waited, a lease that was waited for longer than its ttl would have expired when the
 // reply arrives, on every attempt. The wait cannot have been longer than the call; this
 // bounds the effect of a server clock that is set during the call.
-func until(sent time.Time, waited pgcall.Microseconds, ttl time.Duration) time.Time {
-	return sent.Add(min(waited.Duration(), time.Since(sent))).Add(ttl.Truncate(time.Microsecond))
+func until(sent time.Time, waited microseconds, ttl time.Duration) time.Time {
+	return sent.Add(min(waited.duration(), time.Since(sent))).Add(ttl.Truncate(time.Microsecond))
 }

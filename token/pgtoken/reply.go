@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost/fencepost/internal/marks"
-	"github.com/fencepost/fencepost/internal/pgcall"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -18,11 +17,11 @@ import (
 type reply struct {
 	number  int64 // 0 if refused
 	claimed bool
-	clock   pgcall.Microseconds // the server's time of the decision
-	waited  pgcall.Microseconds
+	clock   microseconds // the server's time of the decision
+	waited  microseconds
 
 	holder    string // the holder of the lease, if refused
-	remaining pgcall.Microseconds
+	remaining microseconds
 	ticket    int64 // the waiter's place in the queue
 }
 
@@ -36,12 +35,12 @@ func parseReply(text string) (reply, error) {
 		}
 		numbers[i] = n
 	}
-	r := reply{number: numbers[0], clock: pgcall.Microseconds(numbers[2])}
+	r := reply{number: numbers[0], clock: microseconds(numbers[2])}
 	switch {
 	case r.number > 0 && len(words) <= 4:
-		r.claimed, r.waited = numbers[1] > 0, pgcall.Microseconds(numbers[3])
+		r.claimed, r.waited = numbers[1] > 0, microseconds(numbers[3])
 	case r.number == 0 && len(words) == 5:
-		r.remaining, r.ticket, r.holder = pgcall.Microseconds(numbers[1]), numbers[3], words[4]
+		r.remaining, r.ticket, r.holder = microseconds(numbers[1]), numbers[3], words[4]
 	default:
 		return reply{}, fmt.Errorf("unexpected reply %q", text)
 	}
@@ -63,11 +62,11 @@ func (i *Issuer) raised(r reply) marks.ID {
 	if !r.claimed || pool == nil {
 		return marks.ID{}
 	}
-	return marks.ID{DB: pool, Schema: pgcall.Schema(i.Schema)}
+	return marks.ID{DB: pool, Schema: i.schemaName()}
 }
 
 func (r reply) held(resource string) *token.HeldError {
-	return &token.HeldError{Resource: resource, Holder: r.holder, Remaining: r.remaining.Duration()}
+	return &token.HeldError{Resource: resource, Holder: r.holder, Remaining: r.remaining.duration()}
 }
 
 // notification is the message to a waiter that the resource was handed to it. It may have
@@ -75,7 +74,7 @@ func (r reply) held(resource string) *token.HeldError {
 type notification struct {
 	waiterKey
 	reply    reply
-	ttl      pgcall.Microseconds // of the lease that was handed over
+	ttl      microseconds // of the lease that was handed over
 	received time.Time
 }
 
@@ -103,11 +102,11 @@ func parseNotification(payload string, received time.Time) (notification, error)
 // own server time shows how much later the resource was handed over. If the lease counted
 // from the receipt, a delayed notification would make an expired lease look alive. The
 // time of receipt is an upper bound, in case the server's clock was set.
-func (n notification) grant(i *Issuer, asked time.Time, clock pgcall.Microseconds) token.Grant {
-	since := asked.Add((n.reply.clock - clock).Duration())
+func (n notification) grant(i *Issuer, asked time.Time, clock microseconds) token.Grant {
+	since := asked.Add((n.reply.clock - clock).duration())
 	if n.received.Before(since) {
 		since = n.received
 	}
 	tok := token.Token{Resource: n.resource, Number: n.reply.number, Holder: n.holder}
-	return token.Grant{Token: tok, Until: since.Add(n.ttl.Duration()), Claimed: i.raised(n.reply)}
+	return token.Grant{Token: tok, Until: since.Add(n.ttl.duration()), Claimed: i.raised(n.reply)}
 }

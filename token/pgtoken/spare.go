@@ -8,8 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/fencepost/fencepost/internal/pgcall"
 )
 
 // maxPatience bounds the time that a renewal waits for a connection of the pool only.
@@ -29,7 +27,7 @@ func (i *Issuer) renewal(ctx context.Context, sql string, args []any, row ...any
 	}
 	conn, err := i.renewalConn(ctx, pool)
 	if err != nil {
-		return pgcall.Explain(ctx, err)
+		return explain(ctx, err)
 	}
 	defer conn.Release()
 	return i.runOn(ctx, conn, sql, args, row...)

@@ -139,7 +139,7 @@ func (w *waiter) await(ctx context.Context, now state) (token.Grant, bool, error
 		// A notification that is older than the last reply is obsolete. If it arrived too
 		// late for a renewal, poll: the lease may still be this waiter's.
 		grant := n.grant(w.issuer, w.asked, w.last.clock)
-		return grant, n.reply.clock >= w.last.clock && time.Until(grant.Until) > n.ttl.Duration()/2, nil
+		return grant, n.reply.clock >= w.last.clock && time.Until(grant.Until) > n.ttl.duration()/2, nil
 	case <-ctx.Done():
 		return token.Grant{}, false, context.Cause(ctx)
 	case <-now.changed:
@@ -156,7 +156,7 @@ func (w *waiter) pollDelay(now state) time.Duration {
 	if now.mode == listening {
 		most = min(max(w.ttl/3, minRecheck), maxRecheck)
 	}
-	delay := min(w.last.remaining.Duration()+time.Millisecond, most)
+	delay := min(w.last.remaining.duration()+time.Millisecond, most)
 	return delay + rand.N(delay/8+time.Millisecond)
 }
 
