@@ -64,6 +64,10 @@ func TestAPoolerIsFound(t *testing.T) {
 	require.Contains(t, found.Evidence, "a pooler in transaction mode, without prepared statements")
 	require.Contains(t, found.Fix, "default_query_exec_mode=exec")
 	require.Equal(t, doctor.Pass, of(t, through, "schema").Verdict, "the other checks go through it")
+
+	kept := of(t, examinePostgres(t, testenv.OwnPgBouncer(t, "", "pool_mode = session"), schema, nil), "pooler")
+	require.Equal(t, doctor.Pass, kept.Verdict)
+	require.Contains(t, kept.Evidence, "a pooler that keeps the session")
 }
 
 func TestAPostgresThatCannotBeAsked(t *testing.T) {
