@@ -1,19 +1,14 @@
 # Fencepost's commands. `make` alone lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup test check shell test-busy verify containers test-oldest test-newest lint tidy vet-os fuzz simulate rounds failures partitions fairness waiting acknowledged cuts units experiment proof torture bench
+.PHONY: help setup test check shell test-busy verify containers test-oldest test-newest lint tidy vet-os fuzz simulate rounds failures acknowledged cuts proof torture bench
 
 FUZZTIME ?= 60s
 BUSY ?= 5
 ROUNDS ?= 1000
-RUNS ?= 1
 FAILURES ?= 100
-PARTITIONS ?= 100
-FAIRNESS ?= 60s
-WAITING ?= 2500
 ACKNOWLEDGED ?= 100000
 CUTS ?= 1
-UNITS ?= 100000
 TORTURE ?= 100000
 ON_CONTAINERS := ./token/... ./lock ./guard/... ./sqlguard/... ./redisguard ./migrations ./simulations/pgxpoint ./simulations/sqlpoint ./internal/...
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
@@ -72,26 +67,10 @@ simulate: ## show how a paused writer is refused; ARGS="--rounds 3" passes flags
 rounds: ## stop real writers ROUNDS (1000) times in each way on each resource, and print a table
 	@set -o pipefail; FENCEPOST_ROUNDS=$(ROUNDS) go test ./simulations/process \
 		-run '^TestRounds$$' -parallel 8 -count=1 -timeout 60m -v | grep -v '^ *==='
-	@set -o pipefail; FENCEPOST_ROUNDS=$(ROUNDS) go test ./lab/replicas \
-		-count=1 -timeout 60m -v | grep -v '^ *==='
 
 failures: ## kill, cut off and promote the issuers' servers FAILURES (100) times each, and print a table of the outcomes
 	@set -o pipefail; FENCEPOST_FAILURES=$(FAILURES) go test ./lab/failures \
 		-count=1 -timeout 90m -v | grep -v -e '^ *===' -e '^ *--- PASS'
-
-partitions: ## cut holders off from their issuers PARTITIONS (100) times each, and check that their leases end in time
-	@set -o pipefail; FENCEPOST_PARTITIONS=$(PARTITIONS) go test ./lab/partition \
-		-count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
-	@set -o pipefail; FENCEPOST_PARTITIONS=$(PARTITIONS) go test -C examples/adopt \
-		-run Partition -count=1 -timeout 60m -v . | grep -v -e '^ *===' -e '^ *--- PASS'
-
-fairness: ## let 64 waiters take turns for FAIRNESS (60s), with and without killing some, for each issuer
-	@set -o pipefail; FENCEPOST_FAIRNESS=$(FAIRNESS) go test ./lab/fairness \
-		-parallel 1 -count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
-
-waiting: ## run WAITING (2500) schedules of queues on each issuer, and check that each waiter is served once
-	@set -o pipefail; FENCEPOST_WAITING=$(WAITING) go test ./lab/waiting \
-		-count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
 
 acknowledged: ## make ACKNOWLEDGED (100000) read-modify-writes under pauses and lost locks, and count the lost ones
 	@set -o pipefail; FENCEPOST_ACKNOWLEDGED=$(ACKNOWLEDGED) go test ./lab/durability \
@@ -100,14 +79,6 @@ acknowledged: ## make ACKNOWLEDGED (100000) read-modify-writes under pauses and 
 cuts: ## cut the connections of the SQL and Redis guards at every CUTS-th (1) byte, and print the errors (hours)
 	@set -o pipefail; FENCEPOST_CUTS=$(CUTS) go test ./lab/cut \
 		-count=1 -timeout 24h -v | grep -v -e '^ *===' -e '^ *--- PASS'
-
-units: ## apply UNITS (100000) units of work with Once on each engine, while workers and servers fail
-	@set -o pipefail; FENCEPOST_UNITS=$(UNITS) go test ./lab/once \
-		-count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
-
-experiment: ## count etcd's lost additions with and without a fence, RUNS (1) times two minutes
-	@FENCEPOST_EXPERIMENT_RUNS=$(RUNS) go test ./lab/etcdset \
-		-run '^TestExperiment$$' -count=1 -timeout 2h -v
 
 torture: ## make TORTURE (100000) writes by sixteen concurrent writers through every entry point of the SQL guards, and judge the outcomes
 	@set -o pipefail; FENCEPOST_TORTURE=$(TORTURE) go test ./sqlguard ./simulations \

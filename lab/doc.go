@@ -6,13 +6,9 @@
 //     simulated time under all faults. `go run -C lab ./explore`.
 //   - proof: a model of the protocol that SPIN searches. `make proof`.
 //   - durability: acknowledged writes that must not be lost. `make acknowledged`.
-//   - failures, partition, fairness, waiting: the issuers, with servers that are killed
-//     or cut off, or with many waiters.
+//   - failures: the issuers, with servers that are killed, cut off or promoted, and writes
+//     that are settled or repeated after such a failure. `make failures`.
 //   - cut: each connection of the guards, cut at each byte. `make cuts`.
-//   - once: units of work, applied once by workers that are killed and stopped. `make
-//     units`.
-//   - replicas: two processes of a service behind httpguard.
-//   - etcdset: etcd's lost additions, repeated. `make experiment`.
 //   - release: a rehearsal of a release. See RELEASING.md.
 //   - bench and containers are modules of their own: ratios to baselines (`make bench`),
 //     and the tests on servers in containers.

@@ -31,7 +31,7 @@ func TestStressWhichHolderLearnsOfAPartitionInTime(t *testing.T) {
 			if name == "fencepost" {
 				require.Negative(t, most)
 			} else {
-				require.Positive(t, least, "go-redis awaits an answer for three seconds")
+				require.Positive(t, least, "go-redis waits and retries")
 			}
 		})
 	}

@@ -196,10 +196,6 @@ func (p *Process[T]) Alive(ctx context.Context) (context.Context, context.Cancel
 // Ended returns a channel that is closed when the child has ended.
 func (p *Process[T]) Ended() <-chan struct{} { return p.ended }
 
-// Pid returns the child's process id. After the child has ended, another process may get
-// the same id.
-func (p *Process[T]) Pid() int { return p.cmd.Process.Pid }
-
 func (p *Process[T]) gone() error {
 	return fmt.Errorf("subprocess: %s is gone: %s: %s", p.name, p.status, p.errors.String())
 }

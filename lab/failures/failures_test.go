@@ -10,6 +10,9 @@
 // In every other round the server's clock was ahead by up to an hour, and is correct after
 // the failure: the numbers of the new server are below the mark until the issuer is
 // recovered.
+//
+// Two files test guards: settled_test.go a lost COMMIT across a promotion, and
+// once_test.go units that are repeated.
 package failures_test
 
 import (

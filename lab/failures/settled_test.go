@@ -178,15 +178,29 @@ func (p *promotion) run(total map[string]int) {
 // dial connects to the current primary.
 func (p *promotion) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := p.at.dial(ctx, network, addr)
-	return &cutConn{Conn: conn}, err
+	return &cutConn{conn, commitOfPgx}, err
 }
 
-// cutConn breaks at some COMMITs, before or after it has sent them.
-type cutConn struct{ net.Conn }
+// cutting dials connections that break at some messages that contain at.
+func cutting(at string) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return &cutConn{conn, at}, err
+	}
+}
 
-// Write implements net.Conn. pgx sends a COMMIT as text in the mode of the test.
+// cutConn breaks at some messages that contain at, before or after it has sent them.
+type cutConn struct {
+	net.Conn
+	at string
+}
+
+// commitOfPgx is a COMMIT as pgx sends it in the mode of these tests, QueryExecModeExec.
+const commitOfPgx = "commit\x00"
+
+// Write implements net.Conn.
 func (c *cutConn) Write(b []byte) (int, error) {
-	if !bytes.Contains(b, []byte("commit\x00")) || rand.IntN(5) > 0 {
+	if !bytes.Contains(b, []byte(c.at)) || rand.IntN(5) > 0 {
 		return c.Conn.Write(b)
 	}
 	if rand.IntN(2) == 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
 	"github.com/fencepost/fencepost/simulations"
+	"github.com/fencepost/fencepost/simulations/httppoint"
 )
 
 // newService serves the ledger from the test's process, which is not stopped: under
@@ -35,16 +36,21 @@ func newService(t *testing.T) conf {
 	return c
 }
 
+// received is the step of a service that has admitted a write, and has not written yet.
+const received = "received"
+
 // serve admits before it reads: a GET with a token claims.
 func (l *ledger) serve(w http.ResponseWriter, r *http.Request) {
-	var units int
-	err := l.fence.Update(r.Context(), resource, func(tx pgx.Tx) (err error) {
+	units, err := newUnits(r)
+	if err != nil {
+		httpguard.Error(w, r, err)
+		return
+	}
+	err = l.fence.Update(r.Context(), resource, func(tx pgx.Tx) (err error) {
 		if r.Method == http.MethodGet {
 			return tx.QueryRow(r.Context(), l.reads, resource).Scan(&units)
 		}
-		if units, err = strconv.Atoi(r.FormValue("units")); err == nil {
-			_, err = tx.Exec(r.Context(), l.writes, resource, units)
-		}
+		_, err = tx.Exec(r.Context(), l.writes, resource, units)
 		return err
 	})
 	if err != nil {
@@ -52,6 +58,61 @@ func (l *ledger) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	fmt.Fprint(w, units)
+}
+
+// newUnits returns the units that a write sends, and zero for a read.
+func newUnits(r *http.Request) (units int, err error) {
+	if r.Method == http.MethodGet {
+		return 0, nil
+	}
+	simulations.Failpoint(r.Context(), received)
+	return strconv.Atoi(r.FormValue("units"))
+}
+
+// serveChecked relies on the check of the middleware in front of it.
+func (l *ledger) serveChecked(w http.ResponseWriter, r *http.Request) {
+	units, err := newUnits(r)
+	if r.Method == http.MethodGet {
+		units, err = l.Count(r.Context())
+	} else if err == nil {
+		simulations.Failpoint(r.Context(), "begin") // no tracer reports it
+		_, err = l.pool.Exec(r.Context(), l.writes, resource, units)
+	}
+	if err != nil {
+		httpguard.Error(w, r, err)
+		return
+	}
+	fmt.Fprint(w, units)
+}
+
+// openReplica is a replica of the service in the process of its caller: A's and B's write
+// to one database.
+func openReplica(ctx context.Context, text string) (simulations.Subject, func() error, error) {
+	return openService(ctx, text, (*ledger).serve)
+}
+
+// openCheckingReplica is a replica whose handler writes without a guard.
+func openCheckingReplica(ctx context.Context, text string) (simulations.Subject, func() error, error) {
+	return openService(ctx, text, (*ledger).serveChecked)
+}
+
+func openService(ctx context.Context, text string, serve func(*ledger, http.ResponseWriter, *http.Request)) (simulations.Subject, func() error, error) {
+	_, l, s, end, err := servers(ctx, text)
+	if err != nil {
+		return s, nil, err
+	}
+	middleware := httpguard.Middleware{Resources: httpguard.Pattern("account/{id}"), Store: l.fence}
+	mux := http.NewServeMux()
+	mux.Handle("/accounts/{id}", middleware.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(l, w, r) })))
+	server := httptest.NewServer(httppoint.Handler(mux))
+	client := &http.Client{Transport: httpguard.Transport{Hosts: []string{server.Listener.Addr().String()}, Base: httppoint.Transport{}}}
+	s.Mark, s.MaxBlocking = l.mark, l.fence.IdleTimeout
+	s.Do = func(ctx context.Context) error { return add(ctx, client, server.URL+"/accounts/42") }
+	return s, func() error {
+		client.CloseIdleConnections()
+		server.Close()
+		return end()
+	}, nil
 }
 
 // openHTTP reads, computes, and writes over HTTP.

@@ -30,6 +30,8 @@ var subjects = process.Subjects{
 	"postgres":      openPostgres,
 	"re-enters":     openReentrant,
 	"http":          openHTTP,
+	"replica":       openReplica,
+	"check in HTTP": openCheckingReplica,
 	"traced issuer": openTraced,
 	"lock only":     openLockOnly,
 	"check":         openCheckThenWrite,

@@ -1,2 +1,0 @@
--- $1 name: an empty set.
-INSERT INTO sets (name) VALUES ($1)

@@ -1,2 +1,0 @@
--- $1 name
-SELECT members, number, holder FROM sets WHERE name = $1
