@@ -50,7 +50,7 @@ func unitOf(n int) guard.Unit { return guard.Unit{Key: fmt.Sprint("unit/", n)} }
 
 // A unit is repeated under a new token after every error, and under a stale one after it
 // was acknowledged. Meanwhile connections break at the write, before or after it was sent,
-// and servers are killed.
+// and the servers of PostgreSQL and Redis are killed.
 //
 // hazard G39
 func TestStressAUnitIsAppliedOnceThoughServersDie(t *testing.T) {
@@ -117,7 +117,8 @@ func (e effects) run(t *testing.T, first, units int, do apply) int {
 	return int(sum.Load())
 }
 
-// insist tries a unit until there is no error, and returns its result.
+// insist tries a unit until there is no error, and returns its result. Other workers mint
+// for the same resource, so a token may be stale before it is used.
 func (e effects) insist(ctx context.Context, unit int, do apply) (value int64) {
 	resource := fmt.Sprint("batch/", unit%5)
 	for try := 0; ctx.Err() == nil; try++ {
