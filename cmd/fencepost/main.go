@@ -8,7 +8,7 @@
 //	fencepost proxy                                   a guard in front of a service
 //	fencepost doctor                                  the settings of servers
 //	fencepost run NAME -- command                     a program under a lock
-//	fencepost help|completion|version
+//	fencepost help|version
 //
 // Each command has a --help.
 //
@@ -53,17 +53,15 @@ type commands struct {
 	NoColor     usage.NoColor     `help:"Print no colors. The variable NO_COLOR does the same."`
 	VersionFlag usage.VersionFlag `name:"version" help:"Print the version."`
 
-	Simulate   simulate.Cmd        `cmd:"" help:"Stop a lock holder past its lease, and show what its late write does."`
-	Migrate    migrate.Cmd         `cmd:"" help:"Put Fencepost's tables and functions into a database."`
-	Marks      marks.Cmd           `cmd:"" help:"List and show the marks of a database, prune them, lower one that is too high."`
-	Proxy      proxy.Cmd           `cmd:"" help:"Refuse stale requests to a service that cannot compare tokens itself."`
-	Doctor     doctor.Cmd          `cmd:"" help:"Find the settings of servers with which numbers can fall or locks can vanish."`
-	Run        run.Cmd             `cmd:"" help:"Run a program while holding a lock, for example a cron job that several machines have and one may run."`
-	HelpCmd    usage.HelpCmd       `cmd:"" name:"help" help:"Print the help of a command."`
-	Completion usage.CompletionCmd `cmd:"" help:"Print the script for a shell that completes commands and flags."`
-	Version    usage.VersionCmd    `cmd:"" help:"Print the version."`
+	Simulate simulate.Cmd     `cmd:"" help:"Stop a lock holder past its lease, and show what its late write does."`
+	Migrate  migrate.Cmd      `cmd:"" help:"Put Fencepost's tables and functions into a database."`
+	Marks    marks.Cmd        `cmd:"" help:"List and show the marks of a database, prune them, lower one that is too high."`
+	Proxy    proxy.Cmd        `cmd:"" help:"Refuse stale requests to a service that cannot compare tokens itself."`
+	Doctor   doctor.Cmd       `cmd:"" help:"Find the settings of servers with which numbers can fall or locks can vanish."`
+	Run      run.Cmd          `cmd:"" help:"Run a program while holding a lock, for example a cron job that several machines have and one may run."`
+	HelpCmd  usage.HelpCmd    `cmd:"" name:"help" help:"Print the help of a command."`
+	Version  usage.VersionCmd `cmd:"" help:"Print the version."`
 
-	Complete usage.CompleteCmd  `cmd:"" hidden:"" help:"Prints the words that a shell can complete. Its script runs this command."`
 	Launcher run.LauncherCmd    `cmd:"" name:"launch" hidden:"" help:"Becomes the program of a run. The run starts it."`
 	Watchdog run.WatchdogCmd    `cmd:"" name:"watchdog" hidden:"" help:"Kills the program of a run that cannot. The run starts it."`
 	Writer   simulate.WriterCmd `cmd:"" hidden:"" help:"One writer of a simulation. The simulation starts it."`

@@ -119,7 +119,7 @@ func TestExamplesOfHelp(t *testing.T) {
 	parser, leaves := model(t)
 	for _, node := range append(leaves, parser.Model.Node, leaves[1].Parent) {
 		examples := exampleLine.FindAllStringSubmatch(node.Detail, -1)
-		if slices.Contains([]string{"run", "simulate", "help", "completion", "version", "fencepost"}, node.Name) {
+		if slices.Contains([]string{"run", "simulate", "help", "version", "fencepost"}, node.Name) {
 			require.NotEmpty(t, examples, "%s --help has no example", node.FullPath())
 		}
 		for _, example := range examples {
@@ -168,69 +168,6 @@ func TestHelpShowsADefaultOnce(t *testing.T) {
 			if flag.Default != "" && strings.Contains(flag.String(), flag.Default) {
 				require.NotContains(t, flag.Help, "("+flag.Default+")", "%s --%s", leaf.FullPath(), flag.Name)
 			}
-		}
-	}
-}
-
-// onPath returns the environment in which this test binary is the command fencepost.
-func onPath(t *testing.T) []string {
-	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	folder := t.TempDir()
-	require.NoError(t, os.Symlink(self, filepath.Join(folder, "fencepost")))
-	return append(os.Environ(), asCommand+"=1", "HOME="+folder, "PATH="+folder+":"+os.Getenv("PATH"))
-}
-
-// shells complete the line that is their argument, and print the words that they offer.
-var shells = map[string][]string{
-	"bash": {"bash", "--norc", "-c", `source <(fencepost completion bash)
-		complete -p fencepost >/dev/null || exit
-		COMP_LINE=$1 COMP_POINT=${#1}
-		_fencepost fencepost
-		printf '%s\n' "${COMPREPLY[@]}"`, "bash"},
-	"zsh": {"zsh", "-f", "-c", `compdef() { [[ "$*" == "_fencepost fencepost" ]] || exit 1 }
-		_describe() { print -rl -- "${(@P)2%%:*}" }
-		_files() { }
-		source <(fencepost completion zsh)
-		words=(${=1}); [[ $1 != *' ' ]] || words+=("")
-		CURRENT=$#words PREFIX=$words[-1]
-		_fencepost`, "zsh"},
-	"fish": {"fish", "--no-config", "-c", `fencepost completion fish | source; complete -C "$argv[1]" | string replace -r '\t.*' ''; true`},
-}
-
-func TestShellsComplete(t *testing.T) {
-	t.Parallel()
-	for shell, argv := range shells {
-		for line, expected := range map[string]string{
-			"fencepost mig":                                         "migrate",
-			"fencepost migrate ":                                    "check down print status up",
-			"fencepost run --gra":                                   "--grace",
-			"fencepost run --redis redis://h:1 --at-m":              "--at-most",
-			"fencepost run --wait 1m --at-l":                        "--at-least",
-			"fencepost completion ":                                 "bash fish zsh",
-			"fencepost proxy --log-format ":                         "json text",
-			"fencepost proxy --log-format=j":                        "--log-format=json",
-			"fencepost proxy --access-log --log-format j":           "json",
-			"fencepost help marks p":                                "prune",
-			"fencepost wri":                                         "", // writer is hidden
-			"fencepost run job -- ls --at":                          "", // the program's flag
-			"fencepost simulate --html /no/such/folder/page":        "", // a file
-			"fencepost marks prune --older-than 30d --dangerously-": "--dangerously-trust-engine --dangerously-young",
-		} {
-			t.Run(shell+": "+line, func(t *testing.T) {
-				t.Parallel()
-				cmd := exec.Command(argv[0], append(argv[1:], line)...)
-				cmd.Env, cmd.Dir = onPath(t), t.TempDir()
-				out, err := cmd.Output()
-				require.NoError(t, err, "the tests need %s: run 'make setup'", shell)
-				found := strings.Fields(string(out))
-				slices.Sort(found)
-				if shell == "bash" { // which replaces only the part behind =
-					expected = strings.TrimPrefix(expected, "--log-format=")
-				}
-				require.Equal(t, expected, strings.Join(found, " "))
-			})
 		}
 	}
 }

@@ -1,6 +1,5 @@
 // Package usage is how the command fencepost is used, whatever it is used for: variables
-// for its flags, durations, and the commands help, version and completion. All of
-// them are made from kong's model of the commands, as --help is.
+// for its flags, durations, and the commands help and version. They are made from kong's model of the commands, as --help is.
 package usage
 
 import (
