@@ -16,8 +16,7 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// The rights that fencepost marks --help names suffice, and no right of the
-// application does.
+// The rights that an error names suffice, and no right of the application does.
 func TestMarksNeedsTheRightsThatItNames(t *testing.T) {
 	t.Parallel()
 	m := newMarked(t)
@@ -73,8 +72,6 @@ func TestMarksNeedsTheRightsThatItNames(t *testing.T) {
 	require.Contains(t, holder, "reset/"+role+"/")
 }
 
-// The rights that fencepost marks --help names for MySQL suffice, and so do those that an
-// error names.
 func TestMarksNeedsTheRightsThatItNamesOnMySQL(t *testing.T) {
 	t.Parallel()
 	m := newMarkedMySQL(t)

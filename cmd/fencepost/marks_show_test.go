@@ -64,7 +64,7 @@ func testMarksShow(t *testing.T, newMarked func(t *testing.T) *marked) {
 		t.Parallel()
 		m := newMarked(t)
 		m.admit("account/42", poison, "forged")
-		require.Contains(t, m.run("show", "account/42").out, "a forged token has raised it")
+		require.Contains(t, m.run("show", "account/42").out, "above the server's clock: if no clock is wrong, a forged token has raised it")
 	})
 }
 

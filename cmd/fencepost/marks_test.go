@@ -185,8 +185,8 @@ func TestMarksReportsMissingFlagsAndServers(t *testing.T) {
 		args string
 		text string
 	}{
-		"the database":     {"marks list", "marks: no database: give --postgres=URL or --mysql=DSN, or set FENCEPOST_POSTGRES_URL or FENCEPOST_MYSQL_DSN"},
-		"one database":     {"marks list --postgres postgres://h/db --mysql u@tcp(h)/db", "marks: two databases: give --postgres=URL or --mysql=DSN, and "},
+		"the database":     {"marks list", "no database: give --postgres=URL or --mysql=DSN, or set FENCEPOST_POSTGRES_URL or FENCEPOST_MYSQL_DSN"},
+		"one database":     {"marks list --postgres postgres://h/db --mysql u@tcp(h)/db", "two databases: give --postgres=URL or --mysql=DSN, and "},
 		"a server":         {"marks list --postgres postgres://u:sekret@127.0.0.1:1/db", "postgres cannot be used"},
 		"a MySQL server":   {"marks list --mysql u:sekret@tcp(127.0.0.1:1)/db", "mysql at 127.0.0.1:1, database db cannot be used: "},
 		"a right URL":      {"marks list --postgres postgres://u:sek%ret@127.0.0.1/db", "postgres: neither"},
@@ -222,7 +222,7 @@ func TestAFlagOverridesTheVariableOfTheOtherDatabase(t *testing.T) {
 	require.Contains(t, run(), "postgres cannot be used")
 	require.Contains(t, run("--mysql", "u@tcp(127.0.0.1:1)/flag"), "mysql at 127.0.0.1:1, database flag cannot be used")
 	t.Setenv("FENCEPOST_MYSQL_DSN", mysql)
-	require.Contains(t, run(), "marks: two databases: ")
+	require.Contains(t, run(), "two databases: ")
 	require.Contains(t, run("--postgres", "postgres://127.0.0.1:1/flag"), "postgres cannot be used")
 	require.Contains(t, run("--mysql", "u@tcp(127.0.0.1:1)/flag"), "database flag cannot be used")
 	t.Setenv("FENCEPOST_POSTGRES_URL", "")

@@ -5,10 +5,10 @@ package connect
 import (
 	"context"
 	"database/sql"
-	_ "embed" // the statement
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +17,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/fencepost/fencepost/internal/engine"
 )
 
 // Timeout bounds the first answer of a server. Tests raise it for busy machines.
@@ -146,35 +148,15 @@ func hasAllKeys(ctx context.Context, client *redis.Client) error {
 	return nil
 }
 
-// GrantSQL selects the GRANTs that a role lacks. Its arguments are the schema, the tables to
-// read, and the functions to call with their types.
-//
-//go:embed grant.sql
-var GrantSQL string
-
-// MissingGrant adds to err the missing GRANT, if the server has denied a right. query runs
-// [GrantSQL].
-func MissingGrant(err error, query func(missing *string) error) error {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) || pg.Code != "42501" { // insufficient_privilege
-		return err
-	}
-	var missing string
-	if query(&missing) != nil || missing == "" {
-		return err
-	}
-	return fmt.Errorf("%w: a right is missing: %s", err, missing)
-}
-
-// NotMigrated adds to err that fencepost migrate up is to be run, if the schema lacks tables
-// or functions of the migrations.
+// NotMigrated adds to err that fencepost migrate up is to be run, if the database lacks what
+// the migrations make. schema is PostgreSQL's.
 func NotMigrated(schema string, err error) error {
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		switch pg.Code {
-		case "3F000", "42P01", "42883": // no such schema, table, function
-			return fmt.Errorf("marks: schema %s lacks what the migrations make: run fencepost migrate up: %w", pgx.Identifier{schema}.Sanitize(), err)
-		}
+	switch {
+	case errors.As(err, &pg) && slices.Contains([]string{"3F000", "42P01", "42883"}, pg.Code): // no such schema, table, function
+		return fmt.Errorf("marks: schema %s lacks what the migrations make: run fencepost migrate up: %w", pgx.Identifier{schema}.Sanitize(), err)
+	case engine.MySQLNumber(err) == 1146: // no such table
+		return fmt.Errorf("marks: the database lacks what the migrations make: run fencepost migrate up --mysql: %w", err)
 	}
 	return err
 }

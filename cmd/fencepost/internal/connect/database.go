@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	_ "embed" // the statement
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/usage"
+	"github.com/fencepost/fencepost/internal/cli"
 	"github.com/fencepost/fencepost/internal/engine"
 )
 
@@ -39,7 +41,7 @@ type Server struct {
 	Database string
 	Address  string
 
-	open func(ctx context.Context) (*sql.DB, error)
+	open func(ctx context.Context) (*sql.DB, error) // within [Timeout]
 }
 
 // Server parses the flags. It returns an error unless exactly one database is given. A flag
@@ -64,6 +66,22 @@ func (d *Database) Server(application string) (*Server, error) {
 		return postgresServer(postgres, cmp.Or(d.Schema, "fencepost"), application)
 	}
 	return nil, errors.New("no database: give --postgres=URL or --mysql=DSN, or set " + postgresVariable + " or " + mysqlVariable)
+}
+
+// Use connects, and calls fn with a context that a signal ends.
+func (d *Database) Use(application string, fn func(ctx context.Context, server *Server, pool *sql.DB) error) error {
+	server, err := d.Server(application)
+	if err != nil {
+		return err
+	}
+	ctx, done := cli.UntilSignal(context.Background())
+	defer done()
+	pool, err := server.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	return WithCause(ctx, fn(ctx, server, pool))
 }
 
 // given returns the value of a flag, and whether the command line has the flag, as far as its
@@ -103,9 +121,6 @@ func mysqlServer(dsn, application string) (*Server, error) {
 		return mysqlDB(ctx, config)
 	}}, nil
 }
-
-// Open connects within [Timeout].
-func (s *Server) Open(ctx context.Context) (*sql.DB, error) { return s.open(ctx) }
 
 // Name is the name of what Fencepost's tables are in: the schema on PostgreSQL, the database
 // on MySQL.
@@ -147,15 +162,48 @@ func mysqlDB(ctx context.Context, config *mysql.Config) (*sql.DB, error) {
 	return db, nil
 }
 
-// MissingMySQLGrant adds to err the GRANTs that a command needs, if the server has denied a
-// right.
-func MissingMySQLGrant(ctx context.Context, err error, from engine.Rower, rights ...engine.TableRights) error {
-	if !engine.MySQLDenied(err) {
+// CheckEngine returns an [*engine.Error] if the engine is not known to fence.
+func (s *Server) CheckEngine(ctx context.Context, conn *sql.Conn) error {
+	if s.Dialect == engine.MySQL {
+		variables, err := engine.AskMySQL(ctx, conn, engine.MySQLVariables...)
+		if err != nil {
+			return err
+		}
+		return engine.CheckMySQL(variables)
+	}
+	var version, extensions string
+	if err := conn.QueryRowContext(ctx, engine.PostgresQuery).Scan(&version, &extensions); err != nil {
 		return err
 	}
-	grants, failed := engine.MySQLGrants(ctx, from, rights...)
-	if failed != nil {
+	return engine.CheckPostgres(version, extensions)
+}
+
+// Rights are what a command needs: on PostgreSQL, to read tables of the schema and to call
+// functions, with their types; on MySQL, rights on tables.
+type Rights struct {
+	Tables, Functions []string
+	MySQL             []engine.TableRights
+}
+
+// grantSQL selects the GRANTs that a role lacks.
+//
+//go:embed grant.sql
+var grantSQL string
+
+// MissingGrant adds to err the GRANTs of what a command needs, if the server has denied a
+// right: on PostgreSQL those that the role lacks, on MySQL all.
+func (s *Server) MissingGrant(ctx context.Context, err error, from engine.Rower, needs Rights) error {
+	var pg *pgconn.PgError
+	var missing string
+	var failed error
+	switch {
+	case errors.As(err, &pg) && pg.Code == "42501": // insufficient_privilege
+		failed = from.QueryRowContext(ctx, grantSQL, s.Schema, needs.Tables, needs.Functions).Scan(&missing)
+	case engine.MySQLDenied(err):
+		missing, failed = engine.MySQLGrants(ctx, from, needs.MySQL...)
+	}
+	if failed != nil || missing == "" {
 		return err
 	}
-	return fmt.Errorf("%w: a right is missing: %s", err, grants)
+	return fmt.Errorf("%w: a right is missing: %s", err, missing)
 }

@@ -1,33 +1,20 @@
 // Package marks is the command fencepost marks: it lists, shows, prunes and resets the
-// marks of a PostgreSQL, MySQL or MariaDB database.
-//
-//	command.go   the flags that the commands share; the connection; an engine that is not known
-//	             to fence is refused before prune and reset
-//	list.go      the order, the prefix and the limit; how many marks are read at a time; the
-//	             count after the last mark; marks above the server's clock are yellow
-//	show.go      the mark of a resource, the floor, the sessions that write or wait; exit status
-//	             1 without a mark; "the floor has no row"; a mark above the clock
-//	prune.go     the cutoff; less than 24h needs --dangerously-young; --dry-run; how many marks
-//	             are deleted, and how many are kept because their resources were busy; units
-//	reset.go     which new numbers are refused: below the floor, more than a day ahead; a mark
-//	             that issuers reach needs --number; the name that the user types, or --confirm
-//	number.go    a number as a time, a date and an age; flags that are whole numbers above 0
-//	database.go  what differs between PostgreSQL and MySQL; the statements are embedded, and run
-//	             by the names of their files
-//	postgres.go  prune in batches, and reset, by functions of the schema; "a writer is still
-//	             admitted"; text about rows with their own mark; a missing GRANT
-//	mysql.go     prune and reset by row locks: the floor first, busy marks skipped, "the floor
-//	             is busy"; the holder of a reset mark; literals; a missing GRANT
-//	sql/         the statements, a folder for each kind of database; a file for each step, as
-//	             prune_floor.sql, reset_mark.sql, sessions.sql
+// marks of a PostgreSQL, MySQL or MariaDB database. read.go has list and show, change.go has
+// prune and reset.
 package marks
 
 import (
 	"context"
+	"database/sql"
+	_ "embed" // the statement
+	"errors"
 	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
-	"github.com/fencepost/fencepost/internal/cli"
 	"github.com/fencepost/fencepost/internal/engine"
 )
 
@@ -44,57 +31,133 @@ type Cmd struct {
 // Help is printed by --help below the usage line.
 func (Cmd) Help() string {
 	return `A mark is the highest token that was admitted for a resource: lower tokens are stale. For a resource without a mark, tokens below ` +
-		`the floor are stale.
-
-On PostgreSQL the role needs USAGE on the schema, SELECT on its tables marks and floor, and for prune and reset EXECUTE on the function of ` +
-		`that name; prune also on prune_units. With pg_read_all_stats, show has the sessions of other roles too. On MySQL the account needs SELECT on fencepost_marks and ` +
-		`fencepost_floor; prune also DELETE on the first, UPDATE on the second, and SELECT and DELETE on fencepost_units; reset UPDATE on the first.
+		`the floor are stale. If a right is missing, the error has its GRANT. With pg_read_all_stats, show has the sessions of other roles too.
 
 Examples:
   fencepost marks list --postgres postgres://operator@db/shop --highest
   FENCEPOST_MYSQL_DSN='operator:secret@tcp(db:3306)/shop' fencepost marks prune --older-than 30d`
 }
 
-// errNoMark is not printed: show has printed that there is no mark.
-var errNoMark = fmt.Errorf("the resource has no mark: %w", cli.ErrNo)
+// rights are what a command needs. A command that needs functions changes marks.
+func rights(functions []string, onMarks, onFloor string, more ...engine.TableRights) connect.Rights {
+	mysql := append([]engine.TableRights{{Table: "fencepost_marks", Rights: onMarks}, {Table: "fencepost_floor", Rights: onFloor}}, more...)
+	return connect.Rights{Tables: []string{"marks", "floor"}, Functions: functions, MySQL: mysql}
+}
 
-// access is what a command does to the marks. Rights depend on it.
-type access int
+// database is a session of a server.
+type database struct {
+	*sql.Conn
+	dialect
+}
 
-const (
-	reads access = iota
-	prunes
-	resets
-)
+// dialect is what differs between PostgreSQL and MySQL.
+type dialect struct {
+	names      *strings.Replacer // in statements: the tables, the clock as a number, placeholders
+	sessions   string            // lists the sessions that write or wait; empty if the server cannot
+	writers    string            // where an operator finds them
+	afterReset string
 
-// withDatabase connects, and calls fn with a context that a signal ends. If fn changes
-// marks, an engine that is not known to fence is refused first.
-func (m *Cmd) withDatabase(a access, fn func(ctx context.Context, db *database) error) error {
-	server, err := m.Server("fencepost marks")
-	if err != nil {
-		return fmt.Errorf("marks: %w", err)
+	// prune raises the floor to the cutoff, deletes the marks below it except those of busy
+	// resources, and then expired units, in short transactions. It returns how many rows and
+	// units it has deleted, also with an error.
+	prune func(ctx context.Context, db *database, cutoff int64) (rows, units int, err error)
+	// reset lowers the mark, and returns its new number. It waits for the transactions that are
+	// admitted for the resource, for c.Wait.
+	reset func(ctx context.Context, db *database, c *resetCmd) (number, error)
+}
+
+func dialectOf(server *connect.Server) dialect {
+	if server.Dialect == engine.MySQL {
+		return dialect{
+			names: strings.NewReplacer("{marks}", "fencepost_marks", "{floor}", "fencepost_floor", "$1", "?", "$2", "?",
+				"{clock}", "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 10"),
+			writers: "SHOW ENGINE INNODB STATUS", afterReset: "MySQL does not log the old mark: keep this output if you need it.\n",
+			prune: pruneMySQL, reset: resetMySQL,
+		}
 	}
-	ctx, done := cli.UntilSignal(context.Background())
-	defer done()
-	pool, err := server.Open(ctx)
+	schema := pgx.Identifier{server.Schema}.Sanitize()
+	return dialect{
+		names:    strings.NewReplacer("{schema}", schema, "{marks}", schema+".marks", "{floor}", schema+".floor", "{clock}", schema+".number_at(clock_timestamp())"),
+		sessions: sessionsSQL, writers: "fencepost marks show",
+		afterReset: "The server's log has the old mark.\nA row with its own mark (rowguard.Table) keeps it. Lower it too: UPDATE … SET last_token = " +
+			schema + ".number_at(now()), last_holder = 'reset', after SELECT " + schema + ".bypass(…) in the same transaction if the table is protected.\n",
+		prune: prunePostgres, reset: resetPostgres,
+	}
+}
+
+//go:embed sessions.sql
+var sessionsSQL string
+
+// withDatabase connects, and calls fn with a context that a signal ends. An engine that is not
+// known to fence is refused before a command that changes marks.
+func (m *Cmd) withDatabase(needs connect.Rights, fn func(ctx context.Context, db *database) error) error {
+	return m.Use("fencepost marks", func(ctx context.Context, server *connect.Server, pool *sql.DB) error {
+		conn, err := pool.Conn(ctx) // settings of the session are made on it
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		if needs.Functions != nil && !m.DangerouslyTrustEngine {
+			err = server.CheckEngine(ctx, conn)
+		}
+		if err == nil {
+			err = fn(ctx, &database{conn, dialectOf(server)})
+		}
+		return connect.NotMigrated(server.Schema, server.MissingGrant(ctx, err, conn, needs))
+	})
+}
+
+// row reads one row. If there is none, the floor is missing.
+func (db *database) row(ctx context.Context, text string, args []any, into ...any) error {
+	err := db.QueryRowContext(ctx, db.names.Replace(text), args...).Scan(into...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return errors.New("marks: the floor has no row, so every token of a resource without a mark is refused: restore it from a backup")
+	}
+	return err
+}
+
+// each reads rows, and calls fn for each of them.
+func (db *database) each(ctx context.Context, text string, args []any, fn func(row *sql.Rows) error) error {
+	rows, err := db.QueryContext(ctx, db.names.Replace(text), args...)
 	if err != nil {
 		return err
 	}
-	defer pool.Close()
-	conn, err := pool.Conn(ctx) // settings of the session are made on it
-	if err != nil {
-		return connect.WithCause(ctx, err)
+	defer rows.Close()
+	for rows.Next() {
+		if err := fn(rows); err != nil {
+			return err
+		}
 	}
-	defer conn.Close()
-	db := &database{Conn: conn, dialect: &postgres{schema: server.Schema}}
-	if server.Dialect == engine.MySQL {
-		db.dialect = mysql{}
+	return rows.Err()
+}
+
+// number is the number of a token, of a mark or of the floor: a time in units of 10 µs
+// since 1970, because every issuer of Fencepost draws numbers from a clock. In JSON it is a
+// string, because some readers of JSON round integers.
+type number int64
+
+const unit = 10 * time.Microsecond
+
+func (n number) time() time.Time { return time.UnixMicro(int64(n) * unit.Microseconds()).UTC() }
+
+func (n number) date() string { return n.time().Format("2006-01-02 15:04:05.00 MST") }
+
+// age returns the distance from the server's clock, as 1h2m3s ago, or 12d ahead.
+func (n number) age(clock number) string {
+	if n > clock {
+		return span(time.Duration(n-clock)*unit) + " ahead"
 	}
-	if a != reads && !m.DangerouslyTrustEngine {
-		err = db.fences(ctx, conn)
+	return span(time.Duration(clock-n)*unit) + " ago"
+}
+
+// span writes a duration in seconds, as 1h2m3s, or in days.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < 2*day:
+		return d.Round(time.Second).String()
 	}
-	if err == nil {
-		err = fn(ctx, db)
-	}
-	return db.explain(ctx, db, a, connect.WithCause(ctx, err))
+	return fmt.Sprintf("%dd", d/day)
 }

@@ -73,7 +73,7 @@ Examples:
 // Run is called by kong. A signal during the prompt ends the process: signals are caught
 // only when the database is opened.
 func (c *downCmd) Run(std cli.Streams) error {
-	server, err := c.server()
+	server, err := c.Server(application)
 	if err != nil {
 		return err
 	}

@@ -52,34 +52,21 @@ type database struct {
 	set migrations.Set
 }
 
-func (t *target) server() (*connect.Server, error) { return t.Server("fencepost migrate") }
+// application is the name that the server shows for the session.
+const application = "fencepost migrate"
 
 // withDatabase opens the database, and calls fn with a context that a signal ends.
 func (t *target) withDatabase(fn func(ctx context.Context, db *database) error) error {
-	server, err := t.server()
-	if err != nil {
-		return err
-	}
-	ctx, done := cli.UntilSignal(context.Background())
-	defer done()
-	db, err := server.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	set := migrations.Set{Dialect: server.Dialect, Schema: server.Schema, DangerouslyTrustEngine: t.DangerouslyTrustEngine}
-	return connect.WithCause(ctx, fn(ctx, &database{db, server, set}))
+	return t.Use(application, func(ctx context.Context, server *connect.Server, pool *sql.DB) error {
+		set := migrations.Set{Dialect: server.Dialect, Schema: server.Schema, DangerouslyTrustEngine: t.DangerouslyTrustEngine}
+		return fn(ctx, &database{pool, server, set})
+	})
 }
 
 // missingGrant adds to err the GRANT for the version table, if the server has denied it.
 func (db *database) missingGrant(ctx context.Context, err error) error {
 	const table = "fencepost_migrations"
-	if db.Dialect == engine.MySQL {
-		return connect.MissingMySQLGrant(ctx, err, db, engine.TableRights{Table: table, Rights: "SELECT"})
-	}
-	return connect.MissingGrant(err, func(missing *string) error {
-		return db.QueryRowContext(ctx, connect.GrantSQL, db.Schema, []string{table}, []string{}).Scan(missing)
-	})
+	return db.MissingGrant(ctx, err, db, connect.Rights{Tables: []string{table}, MySQL: []engine.TableRights{{Table: table, Rights: "SELECT"}}})
 }
 
 // migration is one line of output.

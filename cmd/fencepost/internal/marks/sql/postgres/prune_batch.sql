@@ -1,2 +1,0 @@
--- Prunes one batch. $1 cutoff.
-SELECT "fencepost".prune($1)

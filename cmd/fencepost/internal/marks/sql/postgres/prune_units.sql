@@ -1,2 +1,0 @@
--- Deletes a batch of units whose time has passed.
-SELECT "fencepost".prune_units()
