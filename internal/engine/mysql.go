@@ -161,7 +161,7 @@ func mysqlEngine(vars map[string]string) (name string, err error) {
 	if parts := mysqlVersion.FindStringSubmatch(version); parts != nil && mysqlComment.MatchString(comment) {
 		return atLeast("MySQL "+version, parts, 5, 7)
 	}
-	return "", &Error{Engine: said, Reason: "version and version_comment do not answer as MySQL's and MariaDB's do: " + vouch}
+	return "", &Error{Engine: said, Reason: "version and version_comment do not answer as MySQL's and MariaDB's do: try on two connections that FOR UPDATE waits for LOCK IN SHARE MODE, and set DangerouslyTrustEngine"}
 }
 
 func tidbReason(vars map[string]string) string {

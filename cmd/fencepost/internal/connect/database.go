@@ -118,7 +118,7 @@ func mysqlServer(dsn, application string) (*Server, error) {
 		return nil, errors.New("mysql: the DSN names no database, as in user@tcp(host:3306)/shop")
 	}
 	return &Server{engine.MySQL, "", config.DBName, config.Addr, func(ctx context.Context) (*sql.DB, error) {
-		return mysqlDB(ctx, config)
+		return MySQLDB(ctx, config)
 	}}, nil
 }
 
@@ -147,7 +147,8 @@ func MySQLConfig(dsn, application string) (*mysql.Config, error) {
 	return config, nil
 }
 
-func mysqlDB(ctx context.Context, config *mysql.Config) (*sql.DB, error) {
+// MySQLDB returns a database/sql pool, if the server answers within [Timeout].
+func MySQLDB(ctx context.Context, config *mysql.Config) (*sql.DB, error) {
 	ctx, cancel := Within(ctx)
 	defer cancel()
 	connector, err := mysql.NewConnector(config)
@@ -157,7 +158,7 @@ func mysqlDB(ctx context.Context, config *mysql.Config) (*sql.DB, error) {
 	db := sql.OpenDB(connector)
 	if err := db.PingContext(ctx); err != nil {
 		db.Close()
-		return nil, fmt.Errorf("mysql at %s, database %s cannot be used: %w", config.Addr, config.DBName, WithCause(ctx, err))
+		return nil, fmt.Errorf("mysql at %s, database %s cannot be used: %w", config.Addr, cmp.Or(config.DBName, "none"), WithCause(ctx, err))
 	}
 	return db, nil
 }

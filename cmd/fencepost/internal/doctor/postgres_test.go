@@ -43,17 +43,13 @@ func TestEachSettingOfPostgresHasItsCheck(t *testing.T) {
 		{"ALTER ROLE postgres SET synchronous_commit = off", "ALTER ROLE postgres RESET synchronous_commit", "synchronous_commit", doctor.Warn, "is off"},
 		{"ALTER ROLE postgres SET synchronous_commit = local", "ALTER ROLE postgres RESET synchronous_commit", "synchronous_commit", doctor.Warn, "is local"},
 		{"ALTER SYSTEM SET synchronous_standby_names = 'one'", "ALTER SYSTEM RESET synchronous_standby_names", "standbys", doctor.Fail, `"one", 0 standbys follow: every commit waits`},
-		{"CREATE PUBLICATION everything FOR ALL TABLES", "DROP PUBLICATION everything", "logical replication", doctor.Warn, "everything"},
-		{"ALTER SEQUENCE fencepost.numbers CACHE 20", "ALTER SEQUENCE fencepost.numbers CACHE 1", "sequences", doctor.Fail, "CACHE 20"},
-		{"ALTER SEQUENCE fencepost.numbers CYCLE", "ALTER SEQUENCE fencepost.numbers NO CYCLE", "sequences", doctor.Fail, "has CYCLE"},
-		{"ALTER SEQUENCE fencepost.numbers INCREMENT 2", "ALTER SEQUENCE fencepost.numbers INCREMENT 1", "sequences", doctor.Fail, "INCREMENT 2"},
-		{"ALTER SEQUENCE fencepost.numbers MAXVALUE 99", "ALTER SEQUENCE fencepost.numbers MAXVALUE 999999999999999", "sequences", doctor.Fail, "MAXVALUE 99"},
-		{"ALTER TABLE fencepost.marks SET UNLOGGED", "ALTER TABLE fencepost.marks SET LOGGED", "unlogged tables", doctor.Fail, "fencepost.marks is UNLOGGED"},
+		{"ALTER SEQUENCE fencepost.numbers CACHE 20", "ALTER SEQUENCE fencepost.numbers CACHE 1", "schema", doctor.Fail, "CACHE 20"},
+		{"ALTER SEQUENCE fencepost.numbers CYCLE", "ALTER SEQUENCE fencepost.numbers NO CYCLE", "schema", doctor.Fail, "has CYCLE"},
+		{"ALTER SEQUENCE fencepost.numbers INCREMENT 2", "ALTER SEQUENCE fencepost.numbers INCREMENT 1", "schema", doctor.Fail, "INCREMENT 2"},
+		{"ALTER SEQUENCE fencepost.numbers MAXVALUE 99", "ALTER SEQUENCE fencepost.numbers MAXVALUE 999999999999999", "schema", doctor.Fail, "MAXVALUE 99"},
+		{"ALTER TABLE fencepost.marks SET UNLOGGED", "ALTER TABLE fencepost.marks SET LOGGED", "schema", doctor.Fail, "fencepost.marks is UNLOGGED"},
 		{"ALTER FUNCTION fencepost.evict RENAME TO gone", "ALTER FUNCTION fencepost.gone RENAME TO evict", "schema", doctor.Fail, "fencepost.evict"},
 		{"ALTER ROLE postgres SET session_replication_role = replica", "ALTER ROLE postgres RESET session_replication_role", "triggers", doctor.Fail, "is replica"},
-		{"ALTER TABLE fencepost.leases SET (autovacuum_enabled = off)", "ALTER TABLE fencepost.leases RESET (autovacuum_enabled)", "autovacuum", doctor.Warn, "skips leases"},
-		{"ALTER SYSTEM SET autovacuum = off", "ALTER SYSTEM RESET autovacuum", "autovacuum", doctor.Warn, "autovacuum is off"},
-		{"ALTER ROLE postgres SET idle_session_timeout = '1min'", "ALTER ROLE postgres RESET idle_session_timeout", "idle sessions", doctor.Warn, "is 1min"},
 	}
 	for i, c := range cases {
 		t.Run(c.change, func(t *testing.T) {
@@ -108,7 +104,7 @@ func TestStandbysAreFound(t *testing.T) {
 	require.Equal(t, doctor.Pass, blind("evictions").Verdict)
 	exec(t, admin, "GRANT pg_signal_backend TO blind")
 	require.Equal(t, doctor.Warn, blind("evictions").Verdict)
-	exec(t, admin, blind("evictions").Fix)
+	exec(t, admin, strings.Replace(blind("evictions").Fix, "this role", "blind", 1))
 	require.Equal(t, doctor.Pass, blind("evictions").Verdict)
 	require.Contains(t, unseen.Fix, "pg_monitor")
 
@@ -119,26 +115,4 @@ func TestStandbysAreFound(t *testing.T) {
 		return of(t, examine(nil), "standbys").Verdict == doctor.Pass
 	}, testTime, tick, "its fix")
 	require.Contains(t, of(t, examine(nil), "standbys").Evidence, "one quorum")
-}
-
-func TestStressASubscriptionIntoTheSchemaIsFound(t *testing.T) {
-	t.Parallel()
-	server := migrated(t, "wal_level=logical")
-	admin := session(t, server.URL())
-	exec(t, admin, "CREATE PUBLICATION everything FOR ALL TABLES")
-	exec(t, admin, "SELECT pg_create_logical_replication_slot('inward', 'pgoutput')")
-	exec(t, admin, "CREATE SUBSCRIPTION inward CONNECTION '"+server.URL()+"' PUBLICATION everything"+
-		" WITH (create_slot = false, slot_name = 'inward', enabled = false)")
-	alone(t, examinePostgres(t, server.URL(), "", nil), "logical replication", doctor.Fail, "a subscription writes into fencepost: ")
-	exec(t, admin, "ALTER SUBSCRIPTION inward SET (slot_name = NONE)")
-	exec(t, admin, "DROP SUBSCRIPTION inward")
-}
-
-func TestStressAFullServerIsFound(t *testing.T) {
-	t.Parallel()
-	server := migrated(t, "max_connections=12", "superuser_reserved_connections=2", "max_wal_senders=2")
-	for range 9 {
-		session(t, server.URL())
-	}
-	alone(t, examinePostgres(t, server.URL(), "", nil), "connections", doctor.Warn, " of 10 connections are used")
 }

@@ -43,7 +43,8 @@ func (pruneCmd) Help() string {
 		`that of a lease that is still valid and has not claimed or written yet. A unit that is repeated afterwards is applied again.
 
 Marks of resources that a transaction writes to at that moment are kept. On PostgreSQL so are those of leases that are valid in the ` +
-		`same schema, and of advisory locks that a session holds. The database cannot see leases of other issuers; MySQL can see none.
+		`same schema. The database cannot see other locks, such as leases in Redis or an advisory lock under which a token was minted; ` +
+		`on MySQL it can see none.
 
 Numbers must be times, as those of every issuer of Fencepost are: plain counters are below every cutoff.
 
