@@ -74,6 +74,7 @@ func testMarksPruneDeletesUnitsWhoseTimeHasPassed(t *testing.T, newMarked func(t
 	} else {
 		m.exec("INSERT INTO fence.units SELECT 'account/42', CONCAT('old/', seq), REPEAT('x', 32), '', UNIX_TIMESTAMP() - 1 FROM seq_1_to_1100")
 		m.exec("INSERT INTO fence.units VALUES ('account/42', 'young', REPEAT('x', 32), '', UNIX_TIMESTAMP() + 3600)")
+		m.flags[1] += "?autocommit=0" // a DSN may have any setting
 	}
 	left := func() (keys int) {
 		require.NoError(t, m.QueryRowContext(t.Context(), m.sql("SELECT count(*) FROM fence.units")).Scan(&keys))

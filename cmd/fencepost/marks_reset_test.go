@@ -28,7 +28,7 @@ func testMarksReset(t *testing.T, newMarked func(t *testing.T) *marked) {
 		require.LessOrEqual(t, n, m.ago(0))
 		require.Regexp(t, "^reset/.+/.+", holder)
 		require.Regexp(t, `^The mark of account/42 is 999999999999999 \(2286-11-20 17:46:39.99 UTC, \d+d ahead\), of forged.\nType the resource to lower its mark: $`, done.err)
-		require.Contains(t, done.out, fmt.Sprintf("The mark of account/42 was 999999999999999, and is %d (%s) now.", n, date(n)))
+		require.Contains(t, done.out, fmt.Sprintf("The mark of account/42 was 999999999999999, of forged. It is %d (%s) now.", n, date(n)))
 		require.ErrorContains(t, m.tryAdmit("account/42", old, "zombie"), "stale token")
 		require.NoError(t, m.tryAdmit("account/42", m.ago(0), "next"))
 	})

@@ -40,13 +40,7 @@ type pruneCmd struct {
 func (pruneCmd) Help() string {
 	return `Raises the floor to the cutoff, then deletes the marks below it, and the units of Once whose Retention has passed. Choose a ` +
 		`duration longer than your longest hold: afterwards a token older than the cutoff is refused if its resource has no mark, also ` +
-		`that of a lease that is still valid and has not claimed or written yet. A unit that is repeated afterwards is applied again.
-
-Marks of resources that a transaction writes to at that moment are kept. On PostgreSQL so are those of leases that are valid in the ` +
-		`same schema. The database cannot see other locks, such as leases in Redis or an advisory lock under which a token was minted; ` +
-		`on MySQL it can see none.
-
-Numbers must be times, as those of every issuer of Fencepost are: plain counters are below every cutoff.
+		`that of a lease that is still valid and has not claimed or written yet. Marks of busy resources are kept: see docs/migrations.md.
 
 Examples:
   fencepost marks prune --postgres postgres://janitor@db/shop --older-than 30d --dry-run
@@ -116,11 +110,8 @@ type resetCmd struct {
 func (resetCmd) Help() string {
 	return `A forged token with a huge number raises a mark so far that no issuer ever reaches it, and every write is refused. Reset lowers the ` +
 		`mark to the server's clock. The current holder must then acquire the resource again. Find the source of the forged token first: ` +
-		`that token, and every other above the new mark, is admitted again. Any answer but the resource changes nothing.
-
-If an issuer's clock is ahead of the server's, use a --number above every number that it has issued. On PostgreSQL, rows with their own mark ` +
-		`(rowguard.Table) keep it. Lower it too: UPDATE … SET last_token = fencepost.number_at(now()), last_holder = 'reset', ` +
-		`after fencepost.bypass if the table is protected.
+		`that token, and every other above the new mark, is admitted again. If an issuer's clock is ahead of the server's, use a --number ` +
+		`above every number that it has issued.
 
 Examples:
   fencepost marks reset account/42 --postgres postgres://operator@db/shop
@@ -159,7 +150,8 @@ func (c *resetCmd) Run(std cli.Streams, m *Cmd) error {
 			Number   number    `json:"number,string"`
 			Time     time.Time `json:"time"`
 		}{c.Resource, old.Mark, fresh, fresh.time()}
-		text := fmt.Sprintf("The mark of %s was %d, and is %d (%s) now. %s", cli.Visible(c.Resource), old.Mark.Number, fresh, fresh.date(), db.afterReset)
+		text := fmt.Sprintf("The mark of %s was %d, of %s. It is %d (%s) now. %s",
+			cli.Visible(c.Resource), old.Mark.Number, cli.Visible(old.Mark.Holder), fresh, fresh.date(), db.afterReset)
 		return cli.PrintResult(std.Out, c.JSON, object, text)
 	})
 }
@@ -255,12 +247,8 @@ func pruneMySQL(ctx context.Context, db *database, cutoff int64) (rows, units in
 }
 
 // raiseFloor waits for claims in progress: a claim that has compared its token with the old
-// floor shares the floor's row until its mark is raised. It tries ten times. Later claims
-// queue for that row behind it, so one long wait would hold up all of them:
-//
-//  1. a claim shares the row, and waits for older writers of its resource
-//  2. this statement waits for the claim
-//  3. claims of other resources wait for this statement
+// floor shares the floor's row until its mark is raised. It tries ten times, because claims of
+// other resources queue for that row behind it, while that claim may wait for older writers.
 func raiseFloor(ctx context.Context, db *database, cutoff int64) (err error) {
 	for range 10 {
 		if _, err = db.ExecContext(ctx, "UPDATE fencepost_floor SET number = ? WHERE number < ?", cutoff, cutoff); !lockTimedOut(err) {

@@ -142,7 +142,7 @@ func (n number) time() time.Time { return time.UnixMicro(int64(n) * unit.Microse
 
 func (n number) date() string { return n.time().Format("2006-01-02 15:04:05.00 MST") }
 
-// age returns the distance from the server's clock, as 1h2m3s ago, or 12d ahead.
+// age returns the distance from the server's clock, as 1h2m3.4s ago, or 12d ahead.
 func (n number) age(clock number) string {
 	if n > clock {
 		return span(time.Duration(n-clock)*unit) + " ahead"
@@ -150,14 +150,10 @@ func (n number) age(clock number) string {
 	return span(time.Duration(clock-n)*unit) + " ago"
 }
 
-// span writes a duration in seconds, as 1h2m3s, or in days.
+// span writes a duration as 1h2m3.4s, or in days.
 func span(d time.Duration) string {
-	const day = 24 * time.Hour
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%.1fs", d.Seconds())
-	case d < 2*day:
-		return d.Round(time.Second).String()
+	if d >= 48*time.Hour {
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
 	}
-	return fmt.Sprintf("%dd", d/day)
+	return d.Round(100 * time.Millisecond).String()
 }
