@@ -139,7 +139,7 @@ func (c *resetCmd) Run(std cli.Streams, m *Cmd) error {
 		}
 		fresh, err := db.reset(ctx, db, c)
 		if lockTimedOut(err) {
-			err = fmt.Errorf("marks: a writer is still admitted for %s, see %s: %w", cli.Visible(c.Resource), db.writers, err)
+			err = fmt.Errorf("marks: a writer is still admitted for %s, see fencepost marks show, or on MySQL SHOW ENGINE INNODB STATUS: %w", cli.Visible(c.Resource), err)
 		}
 		if err != nil {
 			return err
