@@ -169,14 +169,14 @@ var budgets = map[string]int{
 	"internal/history":      2_553,
 	"internal/timeline":     2_337,
 	"internal/test":         3_429,
-	"cmd/fencepost":         6_992,
+	"cmd/fencepost":         6_990,
 	"contrib":               2_365,
 	"examples":              1_818,
 	"lab":                   7_074,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 58_729
+const allLines = 58_727
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

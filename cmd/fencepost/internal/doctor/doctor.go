@@ -112,8 +112,7 @@ func (c *Cmd) examinations() (all []func(ctx context.Context) (*Report, error), 
 		all = append(all, MySQL{Config: config}.Examine)
 	}
 	if len(all) == 0 {
-		return nil, errors.New("doctor: no server: give --redis=URL, --postgres=URL or --mysql=DSN, " +
-			"or set FENCEPOST_REDIS_URL, FENCEPOST_POSTGRES_URL or FENCEPOST_MYSQL_DSN")
+		return nil, errors.New("doctor: no server: give --redis=URL, --postgres=URL or --mysql=DSN, or set FENCEPOST_REDIS_URL, FENCEPOST_POSTGRES_URL or FENCEPOST_MYSQL_DSN")
 	}
 	return all, nil
 }
@@ -150,7 +149,7 @@ type check struct {
 	look              func(ctx context.Context) (answer, error)
 }
 
-// answer is what a check saw. The fix is dropped if nothing is wrong.
+// answer is what a check saw. The fix is empty if nothing is wrong.
 type answer struct {
 	verdict       Verdict
 	evidence, fix string
@@ -210,9 +209,6 @@ func (r *Report) examine(ctx context.Context, hidden string, checks []check) (*R
 				return nil, fmt.Errorf("%s: %s: %w", r.Server, c.name, err)
 			}
 			saw = answer{Unknown, err.Error(), hidden}
-		}
-		if saw.verdict == Pass {
-			saw.fix = ""
 		}
 		r.Findings = append(r.Findings, Finding{c.name, saw.verdict, saw.evidence, c.why, c.hazard, saw.fix})
 	}

@@ -28,25 +28,28 @@ func (s *Redis) checks() []check {
 	const noeviction = "CONFIG SET maxmemory-policy noeviction; CONFIG REWRITE; or a Redis of its own for locks"
 	const rewrite = "CONFIG RESETSTAT; CONFIG REWRITE; or put the settings on the command line of a server without a file"
 	return []check{
-		{"role", "", "A replica refuses every acquisition. Each master of a cluster has a part of the locks.", s.reads(func(v []string) []rule {
-			return []rule{{v[0] != "master", Fail, "", "give the master's URL, or a name that follows it"}, {v[1] == "cluster", Warn, ": this node alone was examined", "give --redis once for each master"}}
-		}, "role", "redis_mode")},
+		{"role", "", "A replica refuses every acquisition. Each master of a cluster has a part of the locks.", s.reads("role redis_mode", func(v []string) []rule {
+			return []rule{{v[0] != "master", Fail, "", "give the master's URL, or a name that follows it"},
+				{v[1] == "cluster", Warn, ": this node alone was examined", "give --redis once for each master"}}
+		})},
 		{"persistence", "R2", "A restart loses locks, which are then granted a second time, and numbers, which continue from the clock.", s.persistence},
 		// The server does not show its file, but counts its commands. The counts show no order. CONFIG
 		// RESETSTAT sets them to 0 and counts itself, so the CONFIG REWRITE of the fix follows it, and a
 		// CONFIG SET in between is counted. Redis 7 counts each of them apart. This client has sent PING.
-		{"settings", "R2", "A restart loses settings that CONFIG SET has changed and CONFIG REWRITE has not written.", s.reads(func([]string) []rule {
+		{"settings", "R2", "A restart loses settings that CONFIG SET has changed and CONFIG REWRITE has not written.", s.reads("config_file", func([]string) []rule {
 			sets, rewrites, resets := s.calls("config|set"), s.calls("config|rewrite"), s.calls("config|resetstat")
+			counts := fmt.Sprintf(", CONFIG SET %d times, CONFIG REWRITE %d, CONFIG RESETSTAT %d", sets, rewrites, resets)
 			return []rule{{s.calls("ping") == 0, Unknown, ", and INFO has no commandstats", redisHidden},
 				{s.calls("config") > 0, Warn, ": before Redis 7 the server does not show whether settings were changed since its start", rewrite},
-				{sets > 0 || resets > 0 && rewrites == 0, Warn, fmt.Sprintf(", CONFIG SET %d times, CONFIG REWRITE %d, CONFIG RESETSTAT %d: a restart may go back to the file or the command line", sets, rewrites, resets), rewrite}}
-		}, "config_file")},
+				{sets > 0 || resets > 0 && rewrites == 0, Warn, counts + ": a restart may go back to the file or the command line", rewrite}}
+		})},
 		// INFO has the policy too, because some servers hide CONFIG. Locks and queues have a ttl, so a
 		// policy for volatile keys evicts them first.
-		{"eviction", "R3", "If a lock is evicted, it is granted again. If a counter is evicted, its numbers start at the clock again.", s.reads(func(v []string) []rule {
-			return []rule{{v[0] != "noeviction" && v[1] != "0", Fail, ": locks have a ttl, and are evicted", noeviction}, {v[0] != "noeviction", Warn, ": nothing is evicted while maxmemory is not set", noeviction},
+		{"eviction", "R3", "If a lock is evicted, it is granted again. If a counter is evicted, its numbers start at the clock again.", s.reads("maxmemory_policy maxmemory evicted_keys", func(v []string) []rule {
+			return []rule{{v[0] != "noeviction" && v[1] != "0", Fail, ": locks have a ttl, and are evicted", noeviction},
+				{v[0] != "noeviction", Warn, ": nothing is evicted while maxmemory is not set", noeviction},
 				{v[2] != "0", Warn, ": keys were evicted before, under another policy", "CONFIG RESETSTAT, once you know what was lost"}}
-		}, "maxmemory_policy", "maxmemory", "evicted_keys")},
+		})},
 		{"replicas", "R1", "Replication is asynchronous: a promoted replica grants the last locks of its master again, under the same numbers.", s.replicas},
 		{"scripts", "", "Grants, renewals and releases are scripts, which compare and change in one step.", s.scripts},
 		{"clock", "R9", clockWhy, func(ctx context.Context) (answer, error) {
@@ -90,9 +93,9 @@ func unauthenticated(err error) bool {
 }
 
 // reads returns the look function of a check that asks for these names.
-func (s *Redis) reads(rules func(v []string) []rule, names ...string) func(context.Context) (answer, error) {
+func (s *Redis) reads(names string, rules func(v []string) []rule) func(context.Context) (answer, error) {
 	return func(ctx context.Context) (answer, error) {
-		values, evidence, err := s.ask(ctx, names...)
+		values, evidence, err := s.ask(ctx, strings.Fields(names)...)
 		if err != nil {
 			return answer{}, err
 		}

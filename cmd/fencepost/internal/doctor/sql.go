@@ -78,13 +78,12 @@ func (s Postgres) Examine(ctx context.Context) (*Report, error) {
 // whether nothing is wrong.
 func (s *Postgres) asks(verdict Verdict, fix, query string) func(context.Context) (answer, error) {
 	return func(ctx context.Context) (answer, error) {
+		var evidence string
 		var right bool
-		a := answer{verdict: verdict, fix: fix}
-		err := s.conn.QueryRow(ctx, query).Scan(&a.evidence, &right)
-		if right {
-			a.verdict = Pass
+		if err := s.conn.QueryRow(ctx, query).Scan(&evidence, &right); err != nil {
+			return answer{}, err
 		}
-		return a, err
+		return judge(evidence, rule{!right, verdict, "", fix})
 	}
 }
 
