@@ -45,8 +45,8 @@ func TestSimulateForPeople(t *testing.T) {
 	done := execute(t, "simulate", "--rounds", "1", "--ttl", "50ms")
 	require.Zero(t, done.status, done.err)
 	for _, text := range []string{
-		"gets the lock", "requests the lock, waits", "│ resumes", "z is stopped", "checks the lease in Redis", "stopped before its write", "writes 120: accepted",
-		"writes 150: REFUSED, stale", "A's write of 150 is accepted, and the balance is 150", "B+20",
+		"A gets the lock with #", "A: stopped", "A's lease is over", "A resumes", "checks the lease in Redis", "B writes 120 with #",
+		": refused, below the mark", "account: balance 120", "A's write of 150 is accepted, and the balance is 150", "B+20",
 		"check-then-write", "Verdict: the fence holds.", "(ttl 50ms)", "1 round each",
 	} {
 		require.Contains(t, done.out, text)

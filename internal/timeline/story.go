@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sort"
 	"time"
@@ -11,342 +12,144 @@ import (
 
 // story is the history of one resource.
 type story struct {
-	resource  string
-	ops       []*history.Op // sorted by Began
-	elsewhere int           // ops about other resources
-	broken    *history.Violation
-	bad       map[*history.Op]bool // the ops of broken
-	steps     []step
-	leases    []lease
+	Chart
+	resource string
+	ops      []*history.Op       // sorted by Began
+	bad      map[history.Op]bool // those of the first violation
+	steps    []step
+	leases   []lease
 }
 
-func newStory(s Chart) *story {
-	st := &story{bad: map[*history.Op]bool{}, resource: busiest(s.History.Ops)}
-	if len(s.Violations) > 0 {
-		st.broken = &s.Violations[0]
-		st.resource = cmp.Or(st.broken.Resource, st.resource)
+func newStory(c Chart) *story {
+	s := &story{Chart: c, bad: map[history.Op]bool{}}
+	if len(c.History.Ops) > 0 {
+		s.resource = c.History.Ops[0].Resource
 	}
-	st.take(s.History.Ops)
-	byBegan := func(a, b *history.Op) int { return cmp.Compare(a.Began, b.Began) }
-	if !slices.IsSortedFunc(st.ops, byBegan) {
-		slices.SortStableFunc(st.ops, byBegan)
+	if len(c.Violations) > 0 {
+		s.resource = c.Violations[0].Resource
+		for _, op := range c.Violations[0].Ops {
+			s.bad[op] = true
+		}
 	}
-	st.steps = climb(st.ops)
-	st.leases = leases(st.ops)
-	return st
+	for i := range c.History.Ops {
+		if op := &c.History.Ops[i]; op.Resource == s.resource {
+			s.ops = append(s.ops, op)
+		}
+	}
+	slices.SortStableFunc(s.ops, byBegan)
+	s.steps, s.leases = climb(s.ops), leases(s.ops)
+	return s
 }
 
-// take takes the ops of the resource, and the ops of the violation that are not in the
-// history.
-func (st *story) take(ops []history.Op) {
-	missing := map[history.Op]bool{}
-	began := map[time.Duration]bool{} // compared first: an op is large, and there may be a million
-	if st.broken != nil {
-		for _, op := range st.broken.Ops {
-			missing[op], began[op.Began] = true, true
-		}
-	}
-	for i := range ops {
-		op := &ops[i]
-		if op.Resource != st.resource {
-			st.elsewhere++
-			continue
-		}
-		st.ops = append(st.ops, op)
-		if began[op.Began] && missing[*op] {
-			delete(missing, *op)
-			st.bad[op] = true
-		}
-	}
-	if len(missing) > 0 {
-		for i := range st.broken.Ops {
-			if op := &st.broken.Ops[i]; missing[*op] {
-				st.ops = append(st.ops, op)
-				st.bad[op] = true
-			}
-		}
-	}
-}
+func byBegan(a, b *history.Op) int { return cmp.Compare(a.Began, b.Began) }
 
-// busiest returns the resource with the most ops. If there are several, it returns the
-// first.
-func busiest(ops []history.Op) string {
-	count := map[string]int{}
-	var known []string
-	for i := range ops {
-		r := ops[i].Resource
-		if count[r]++; count[r] == 1 {
-			known = append(known, r)
+// cut returns at most n ops of at most mostLanes writers, sorted by Began: those of the
+// violation, then the grants, claims and faults that led to it, then those near it. Without a
+// violation it does so for the first fault or refused write.
+func (s *story) cut(n int) (kept []*history.Op) {
+	var focus []int
+	for i, op := range s.ops {
+		if s.bad[*op] && len(focus) < n {
+			focus = append(focus, i)
 		}
 	}
-	most := ""
-	for _, r := range known {
-		if count[r] > count[most] {
-			most = r
+	if len(focus) == 0 {
+		focus = []int{max(0, slices.IndexFunc(s.ops, func(op *history.Op) bool {
+			return op.Kind == history.Fault || op.Kind == history.Write && op.Outcome == history.Refused
+		}))}
+	}
+	order, away := make([]int, len(s.ops)), make([]int, len(s.ops))
+	for i, op := range s.ops {
+		order[i], away[i] = i, len(s.ops)
+		cause := false
+		for _, f := range focus {
+			bad := s.ops[f]
+			away[i] = min(away[i], max(i-f, f-i))
+			cause = cause || op.Number > 0 && op.Number == bad.Number && op.Kind != history.Write && op.Kind != history.Renew ||
+				op.Kind == history.Fault && op.Writer == bad.Writer && op.Ended >= s.ops[focus[0]].Began && op.Began <= bad.Ended
+		}
+		if cause || away[i] == 0 {
+			away[i] -= len(s.ops)
 		}
 	}
-	return most
+	slices.SortStableFunc(order, func(a, b int) int { return away[a] - away[b] })
+	writers := map[string]bool{}
+	for _, i := range order {
+		op := s.ops[i]
+		if crowded := !writers[op.Writer] && len(writers) == mostLanes; len(kept) < n && !crowded {
+			writers[op.Writer] = true
+			kept = append(kept, op)
+		}
+	}
+	slices.SortStableFunc(kept, byBegan)
+	return kept
 }
 
 // step is a change of the mark: the number that was accepted last.
 type step struct {
-	at     time.Duration
-	number int64
-	fell   bool
+	op   *history.Op // the claim, write or read of the mark that showed it
+	mark int64
+	top  int64 // the greatest mark until then
+	fell bool
 }
 
-// climb returns the steps of the mark. The mark rises to each number that is accepted or
-// read. It falls only to a number whose op began after an op with a greater number had
-// ended. If two ops overlap, the smaller number may have come first, which is not a fall.
-func climb(ops []*history.Op) []step {
-	var known []*history.Op
-	for _, op := range ops {
-		if raises(op) {
-			known = append(known, op)
+// climb returns the steps of the mark. The mark rises to each number that is accepted or read.
+// It falls to a number whose op began after an op with a greater one had ended. If two ops
+// overlap, the smaller number may have come first, which is no fall.
+func climb(ops []*history.Op) (steps []step) {
+	ended := slices.Clone(ops)
+	slices.SortStableFunc(ended, func(a, b *history.Op) int { return cmp.Compare(a.Ended, b.Ended) })
+	for _, op := range ended {
+		change := (op.Kind == history.Claim || op.Kind == history.Write) && op.Number > 0
+		if op.Outcome != history.Accepted || !change && op.Kind != history.Mark {
+			continue
 		}
-	}
-	began := slices.Clone(known) // already sorted by Began
-	slices.SortStableFunc(known, func(a, b *history.Op) int { return cmp.Compare(a.Ended, b.Ended) })
-	tops := topsBefore(began, known)
-	var steps []step
-	var level int64
-	for _, op := range known {
-		fell := op.Number < level && op.Number < tops[op]
-		if op.Number > level || fell {
-			level = op.Number
-			steps = append(steps, step{op.Ended, level, fell})
+		now := stepAt(steps, op.Ended)
+		if fell := op.Number < min(now.mark, stepAt(steps, op.Began-1).top); op.Number > now.mark || fell {
+			steps = append(steps, step{op, op.Number, max(now.top, op.Number), fell})
 		}
 	}
 	return steps
 }
 
-// raises reports whether op, a claim, a write or a read of the mark, shows a mark.
-func raises(op *history.Op) bool {
-	change := (op.Kind == history.Claim || op.Kind == history.Write) && op.Number > 0
-	return op.Outcome == history.Accepted && (change || op.Kind == history.Mark)
-}
-
-// topsBefore maps each op to the greatest number that had ended before it began.
-func topsBefore(began, ended []*history.Op) map[*history.Op]int64 {
-	tops := make(map[*history.Op]int64, len(began))
-	var top int64
-	for _, op := range began {
-		for len(ended) > 0 && ended[0].Ended < op.Began {
-			top = max(top, ended[0].Number)
-			ended = ended[1:]
-		}
-		tops[op] = top
-	}
-	return tops
-}
-
-// levelAt returns the mark after all ops that ended by then. Before the first step it is
-// 0.
-func levelAt(steps []step, at time.Duration) int64 {
-	i := sort.Search(len(steps), func(i int) bool { return steps[i].at > at })
+// stepAt returns the last step until then, or an empty one.
+func stepAt(steps []step, at time.Duration) step {
+	i := sort.Search(len(steps), func(i int) bool { return steps[i].op.Ended > at })
 	if i == 0 {
-		return 0
+		return step{}
 	}
-	return steps[i-1].number
+	return steps[i-1]
 }
-
-// never is after all instants.
-const never = time.Duration(1<<63 - 1)
-
-// end is how a lease ended.
-type end string
-
-const (
-	open     end = "" // unknown, or after the end of the chart
-	expired  end = "lease over"
-	released end = "released"
-	lost     end = "lost"
-)
 
 // lease is the time for which a grant was held, as far as the history shows.
 type lease struct {
-	writer      string
-	number      int64
-	holder      string
-	from, until time.Duration
-	end         end
-	unconfirmed bool // the answer to the grant was lost
-}
-
-type grant struct {
-	number int64
-	holder string
+	op    *history.Op   // the grant
+	until time.Duration // the greatest there is, if it did not end
+	by    *history.Op   // which ended it; nil if only its time was over
 }
 
 // leases returns the leases in the order of their grants.
-func leases(ops []*history.Op) []lease {
-	var all []lease
-	index := map[grant]int{}
+func leases(ops []*history.Op) (all []lease) {
+	index := map[history.Op]int{} // of the grants, of which only the token is set
 	for _, op := range ops {
-		key := grant{op.Number, op.Holder}
+		key := history.Op{Number: op.Number, Holder: op.Holder}
 		i, known := index[key]
-		switch {
-		case !known && op.Kind == history.Acquire && op.Number > 0 && op.Outcome != history.Refused && op.Outcome != history.Failed:
-			index[key] = len(all)
-			all = append(all, newLease(op))
-		case known:
+		if known {
 			all[i].follow(op)
+		} else if op.Kind == history.Acquire && op.Outcome == history.Accepted {
+			index[key] = len(all)
+			all = append(all, lease{op: op, until: cmp.Or(op.Until, math.MaxInt64)})
 		}
 	}
 	return all
 }
 
-func newLease(op *history.Op) lease {
-	l := lease{writer: op.Writer, number: op.Number, holder: op.Holder, from: op.Ended, until: never}
-	l.unconfirmed = op.Outcome != history.Accepted
-	l.extend(op)
-	return l
-}
-
-// follow applies an op to the lease.
+// follow applies a later op of the grant.
 func (l *lease) follow(op *history.Op) {
 	switch {
-	case (op.Kind == history.Acquire || op.Kind == history.Renew) && op.Outcome == history.Accepted:
-		if l.end == open || l.end == expired {
-			l.extend(op)
-		}
-	case (op.Kind == history.Renew || op.Kind == history.Release) && op.Outcome == history.Refused:
-		l.cut(op.Ended, lost)
-	case op.Kind == history.Release && op.Outcome == history.Accepted:
-		l.cut(op.Ended, released)
-	case op.Kind == history.Release:
-		l.cut(op.Began, released) // it may have been applied at once
+	case op.Outcome == history.Accepted && op.Until > 0:
+		l.until, l.by = op.Until, nil
+	case (op.Kind == history.Release || op.Kind == history.Renew && op.Outcome == history.Refused) && op.Ended < l.until:
+		l.until, l.by = op.Ended, op
 	}
-}
-
-func (l *lease) extend(op *history.Op) {
-	if op.Until > 0 {
-		l.until, l.end = op.Until, expired
-	}
-}
-
-func (l *lease) cut(at time.Duration, how end) {
-	if at < l.until {
-		l.until, l.end = at, how
-	}
-}
-
-// focus returns the first and the last op of the violation, or else the first refusal or
-// fault.
-func (st *story) focus() (first, last int) {
-	first, last = -1, -1
-	for i, op := range st.ops {
-		if st.bad[op] {
-			last = i
-			if first < 0 {
-				first = i
-			}
-		}
-	}
-	if first >= 0 {
-		return first, last
-	}
-	at := slices.IndexFunc(st.ops, func(op *history.Op) bool {
-		return op.Kind == history.Fault || op.Outcome == history.Refused && (op.Kind == history.Write || op.Kind == history.Claim)
-	})
-	return max(at, 0), max(at, 0)
-}
-
-// involved returns the writers and the numbers of the violation.
-func (st *story) involved() map[any]bool {
-	known := map[any]bool{}
-	for op := range st.bad {
-		known[op.Writer] = true
-		if op.Number > 0 {
-			known[op.Number] = true
-		}
-	}
-	return known
-}
-
-// Ops that are unrelated to the violation are shown if they are near it.
-const (
-	leastRelated = 2
-	within       = 2000
-)
-
-// rank returns how much op matters. 0 matters most.
-func (st *story) rank(op *history.Op, involved map[any]bool, first, last *history.Op) int {
-	meanwhile := op.Ended >= first.Began && op.Began <= last.Ended
-	switch {
-	case st.bad[op]:
-		return 0
-	case op.Kind == history.Fault && involved[op.Writer] && meanwhile:
-		return 1
-	case involved[op.Number] && op.Kind != history.Write && op.Kind != history.Renew:
-		return 1
-	}
-	return leastRelated
-}
-
-func abs(n int) int { return max(n, -n) }
-
-// cutting is the part of a story that is drawn.
-type cutting struct {
-	*story
-	shown []*history.Op // sorted by Began
-	left  int           // ops that are not shown
-}
-
-// mostLanes is how many writers a cutting has at most.
-const mostLanes = 8
-
-// around is how many ops are shown around a violation. More would hide it.
-const around = 48
-
-// cut returns at most n ops: those of the violation, then the grants and faults that led
-// to them, then the ops next to them.
-func (st *story) cut(n int) cutting {
-	if st.broken != nil {
-		n = min(n, around)
-	}
-	if len(st.ops) <= n {
-		return cutting{st, st.ops, 0}
-	}
-	first, last := st.focus()
-	involved := st.involved()
-	var all []ranked
-	for i, op := range st.ops {
-		r := ranked{i, st.rank(op, involved, st.ops[first], st.ops[last]), min(abs(i-first), abs(i-last))}
-		if r.rank < leastRelated || r.away < within {
-			all = append(all, r)
-		}
-	}
-	slices.SortFunc(all, func(a, b ranked) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.away, b.away), cmp.Compare(a.index, b.index))
-	})
-	return st.keep(all, n)
-}
-
-// ranked is the rank of an op.
-type ranked struct{ index, rank, away int }
-
-// keep returns the first n of all that belong to at most mostLanes writers.
-func (st *story) keep(all []ranked, n int) cutting {
-	writers := map[string]bool{}
-	var kept []int
-	behind := 0
-	for _, r := range all {
-		if r.rank == 1 {
-			behind++
-		}
-		name := st.ops[r.index].Writer
-		crowd := !writers[name] && len(writers) == mostLanes
-		if len(kept) == n || crowd || r.rank == 1 && behind > n/3 {
-			continue // a long violation can have any number of earlier faults
-		}
-		writers[name] = true
-		kept = append(kept, r.index)
-	}
-	sort.Ints(kept)
-	c := cutting{story: st, left: len(st.ops) - len(kept)}
-	for _, i := range kept {
-		c.shown = append(c.shown, st.ops[i])
-	}
-	return c
 }

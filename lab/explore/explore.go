@@ -171,7 +171,7 @@ func drawnRun(plan dst.Plan, r dst.Report) (timeline.Page, error) {
 	}
 	return timeline.Page{
 		Title:  fmt.Sprintf("Schedule %d", seed),
-		Lead:   "A simulated run, as its seed has drawn it. The lines of the table under each picture are in the order in which they began.",
+		Lead:   "A simulated run, as its seed has drawn it.",
 		Again:  fmt.Sprintf("go run -C lab ./explore --seed %d --schedules 1%s --html FILE", seed, faultsFlag(plan.Faults)),
 		Charts: charts,
 	}, nil

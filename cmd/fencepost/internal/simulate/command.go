@@ -94,7 +94,11 @@ func (c *Cmd) print(std cli.Streams, report *Report) error {
 	if c.JSON {
 		return json.NewEncoder(std.Out).Encode(report)
 	}
-	return cli.Print(std.Out, text(report, cli.NewStyle(std.Out)))
+	printed, err := text(report, cli.NewStyle(std.Out))
+	if err != nil {
+		return err
+	}
+	return cli.Print(std.Out, printed)
 }
 
 // WriterCmd is the hidden command fencepost writer, the process of one writer.

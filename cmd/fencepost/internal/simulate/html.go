@@ -23,17 +23,16 @@ func (c *Cmd) pageFile() string {
 	return *c.HTML
 }
 
-// page draws [Unguarded] and [Guarded], and below them, smaller, the two ways that check
-// before the write.
+// page draws [Unguarded] beside [Guarded], and below them the two ways that check before the
+// write.
 func (c *Cmd) page(report *Report) (timeline.Page, error) {
 	p := timeline.Page{Title: "One lock, two writers, and a pause", Lead: intro(report), Again: c.commandLine()}
 	for _, way := range []Way{Unguarded, Guarded, Recheck, CheckThenWrite} {
-		scene, err := roundScene(report, way)
+		chart, err := chartOf(report, way)
 		if err != nil {
 			return p, err
 		}
-		scene.Small = len(p.Charts) > 1
-		p.Charts = append(p.Charts, scene)
+		p.Charts = append(p.Charts, chart)
 	}
 	return p, nil
 }
@@ -45,8 +44,8 @@ var headings = map[Way]string{
 	CheckThenWrite: "Comparing with the mark before the write",
 }
 
-// roundScene draws the first round of a way, with the rules that its history breaks.
-func roundScene(report *Report, way Way) (timeline.Chart, error) {
+// chartOf returns the first round of a way, with the rules that its history breaks.
+func chartOf(report *Report, way Way) (timeline.Chart, error) {
 	count := report.Of(way)
 	h := count.Example.History(time.Duration(report.TTL) * time.Millisecond)
 	broken, err := history.Check(h)

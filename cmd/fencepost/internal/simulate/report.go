@@ -69,7 +69,7 @@ func (c *Count) add(r *Round) {
 }
 
 // observer is the parent's name in a history, where it reads the row.
-const observer = "judge"
+const observer = "account"
 
 // History returns the round for [history.Check], with notes for readers. It has only what
 // was observed: a release was requested, but its answer was not observed.
@@ -156,10 +156,10 @@ func (t *historyBuilder) stop(writer string, at time.Duration) {
 // row's mark. The mark is 0, since no write was before it.
 func (t *historyBuilder) check(e Event, at time.Duration) {
 	if t.round.Way == Recheck {
-		t.addOp(e, at, history.Op{Kind: history.Renew, Until: at + t.ttl, Note: "lease is valid"})
+		t.addOp(e, at, history.Op{Kind: history.Renew, Until: at + t.ttl, Note: precheck[Recheck] + ": yes"})
 		return
 	}
-	t.addOp(e, at, history.Op{Kind: history.Mark, Note: "may write"})
+	t.addOp(e, at, history.Op{Kind: history.Mark, Note: precheck[CheckThenWrite] + ": yes"})
 	read := &t.ops[len(t.ops)-1]
 	read.Number, read.Holder = 0, ""
 }

@@ -146,9 +146,7 @@ type Round struct {
 	Way      Way
 	Resource string
 	Events   []Event
-	// Between is the balance when B's write was acknowledged and A was still stopped;
-	// Final is the balance at the end.
-	Between, Final int64
+	Final    int64 // the balance at the end
 
 	row     account       // at the end
 	reads   []balanceRead // by the parent
@@ -196,7 +194,7 @@ func (s *simulation) sendB(ctx context.Context, r *Round) error {
 		return err
 	}
 	r.reads = append(r.reads, balanceRead{time.Now(), row.balance})
-	if r.Between = row.balance; !row.has(s.b.name, amountB) {
+	if !row.has(s.b.name, amountB) {
 		return fmt.Errorf("simulate: B's write was acknowledged, and the row does not have it: %q", row.increments)
 	}
 	return nil

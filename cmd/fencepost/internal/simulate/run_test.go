@@ -270,7 +270,7 @@ func TestTheHistoryOfARoundHasAllThatWasSeen(t *testing.T) {
 	require.Equal(t, history.Refused, find("A", history.Write).Outcome)
 	require.Equal(t, stopped.Ended, find("A", history.Write).Began, "it is asked for when A goes on")
 	require.Equal(t, a.Number, find("A", history.Claim).Number)
-	require.Equal(t, "balance 120", find("judge", history.Read).Note)
+	require.Equal(t, "balance 120", find("account", history.Read).Note)
 }
 
 // While A is stopped, the database receives nothing from it. It receives statements from

@@ -2,116 +2,43 @@ package simulate
 
 import (
 	"fmt"
-	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/fencepost/fencepost/internal/cli"
+	"github.com/fencepost/fencepost/internal/timeline"
 )
 
-const laneWidth = 31
-
-// lane is one writer's column: what it just did, and how it goes on below.
-type lane struct{ now, then string }
-
-// drawRound draws a round: a row for each event at the time it happened, a lane
-// for each writer, and the balance where it was written.
-//
-//	┃ holds the lock    ┊ waits for it    z is stopped
-func drawRound(r *Round, s cli.Style) string {
-	events := slices.Clone(r.Events)
-	slices.SortStableFunc(events, func(a, b Event) int { return a.At.Compare(b.At) })
-	lanes := map[string]*lane{"A": {}, "B": {}}
-	balances := map[string]int64{"A": r.Final, "B": r.Between}
+// picture returns the first round of a way as text.
+func picture(report *Report, way Way, s cli.Style) (string, error) {
+	chart, err := chartOf(report, way)
+	paint := map[timeline.Tone]func(string) string{
+		timeline.Dim: s.Dim, timeline.Paused: s.Yellow, timeline.Refused: s.Green, timeline.Bad: s.Red, timeline.Broken: s.Red,
+	}
 	var b strings.Builder
-	b.WriteString(s.Dim(row("ms", "A", "B", "balance")))
-	balance := fmt.Sprint(firstRead(events))
-	for _, e := range events {
-		if answered(e) {
-			balance = fmt.Sprint(balances[e.Writer])
+	for _, line := range chart.Lines() {
+		text := line.Text
+		if colour := paint[line.Tone]; colour != nil {
+			text = colour(text)
 		}
-		if !lanes[e.Writer].note(r.Way, e) {
-			continue
-		}
-		if e.Writer == "B" && e.Kind == Holds {
-			b.WriteString(row("", lanes["A"].now, "┊", ""))
-			lanes["A"].now += "  its lease is over"
-		}
-		ms := float64(e.At.Sub(events[0].At).Microseconds()) / 1000
-		b.WriteString(colour(s, e, row(fmt.Sprintf("%.1f", ms), lanes["A"].now, lanes["B"].now, balance)))
-		lanes["A"].now, lanes["B"].now, balance = lanes["A"].then, lanes["B"].then, ""
+		b.WriteString(text + "\n")
 	}
-	b.WriteString(s.Dim(row("", "┃ has the lock   z is stopped", "┊ waits", "")))
-	return b.String()
-}
-
-// note reports whether e has a row of its own.
-func (l *lane) note(way Way, e Event) bool {
-	switch e.Kind {
-	case Asks:
-		l.now, l.then = "┊ requests the lock, waits", "┊"
-		return e.Writer == "B"
-	case Holds:
-		l.now, l.then = "┃ gets the lock, token "+short(e.Number), "┃"
-	case Claims:
-		l.now = "┃ claims: mark is now " + short(e.Number)
-	case Reads:
-		l.now = fmt.Sprintf("┃ reads %d", e.Balance)
-	case Checked:
-		l.now = "┃ " + precheck[way] + ": yes"
-	case Stopped:
-		l.now, l.then = "z stopped before its write", "z"
-	case Continued:
-		l.now, l.then = "│ resumes", "│"
-	case Accepted:
-		l.now, l.then = fmt.Sprintf("✓ writes %d: accepted", e.Balance), ""
-	case Refused:
-		l.now, l.then = fmt.Sprintf("✗ writes %d: REFUSED, stale", e.Balance), ""
-	default:
-		return false
-	}
-	return true
-}
-
-// short is the end of a number, where two numbers differ.
-func short(number int64) string { return fmt.Sprintf("…%07d", number%10_000_000) }
-
-func firstRead(events []Event) int64 {
-	i := slices.IndexFunc(events, func(e Event) bool { return e.Kind == Reads })
-	return events[max(i, 0)].Balance
-}
-
-func row(ms, a, b, balance string) string {
-	return strings.TrimRight(fmt.Sprintf("%8s  %s%s%s", ms, pad(a), pad(b), balance), " ") + "\n"
-}
-
-// pad counts characters, not bytes.
-func pad(text string) string {
-	return text + strings.Repeat(" ", max(1, laneWidth-utf8.RuneCountInString(text)))
-}
-
-func colour(s cli.Style, e Event, line string) string {
-	text := strings.TrimSuffix(line, "\n")
-	switch e.Kind {
-	case Stopped, Continued:
-		return s.Yellow(text) + "\n"
-	case Refused:
-		return s.Green(text) + "\n"
-	}
-	return line
+	return b.String(), err
 }
 
 // text is what a run prints: one round, the figures, the verdict.
-func text(report *Report, s cli.Style) string {
+func text(report *Report, s cli.Style) (string, error) {
+	drawn, err := picture(report, Guarded, s)
+	if err != nil {
+		return "", err
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", s.Bold("One lock, two writers, and a pause"))
 	fmt.Fprintln(&b, cli.Fill(intro(report), 0))
-	guarded, unguarded := report.Of(Guarded).Example, report.Of(Unguarded).Example
-	fmt.Fprintf(&b, "%s\n\n%s\n", s.Bold("A guarded round as it happened"), drawRound(guarded, s))
-	fmt.Fprintf(&b, "%s\n\n", cli.Fill(unguardedText(unguarded), 0))
+	fmt.Fprintf(&b, "%s\n\n%s\n", s.Bold("A guarded round as it happened"), drawn)
+	fmt.Fprintf(&b, "%s\n\n", cli.Fill(unguardedText(report.Of(Unguarded).Example), 0))
 	fmt.Fprintf(&b, "%s\n\n%s\n", s.Bold(fmt.Sprintf("All four ways, %s each", rounds(report.Rounds))), table(report, s))
 	fmt.Fprint(&b, verdict(report, s))
-	return b.String()
+	return b.String(), nil
 }
 
 func intro(r *Report) string {
