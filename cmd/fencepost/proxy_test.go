@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -35,7 +37,7 @@ type proxied struct {
 	cmd     *exec.Cmd
 	url     string
 	address string
-	health  string
+	admin   string
 	ended   chan struct{}
 
 	mu    sync.Mutex
@@ -46,7 +48,7 @@ type proxied struct {
 // the test. Unless args set others, its timeouts only end a hang.
 func startProxy(t *testing.T, upstream string, args ...string) *proxied {
 	t.Helper()
-	args = append([]string{"proxy", "--upstream", upstream, "--listen", "127.0.0.1:0", "--health-listen", "127.0.0.1:0",
+	args = append([]string{"proxy", "--upstream", upstream, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
 		"--log-format", "json", "--wait", "2m", "--timeout", "2m"}, args...)
 	cmd, _ := command(t, args...)
 	p := &proxied{T: t, cmd: cmd, ended: make(chan struct{})}
@@ -70,8 +72,8 @@ func startProxy(t *testing.T, upstream string, args ...string) *proxied {
 		_ = cmd.Process.Kill()
 		<-p.ended
 	})
-	p.address = p.line("listening")["address"].(string)
-	p.health = "http://" + p.line("health")["address"].(string)
+	p.address = p.line("listen")["address"].(string)
+	p.admin = "http://" + p.line("admin")["address"].(string)
 	p.url = "http://" + p.address
 	return p
 }
@@ -94,7 +96,7 @@ func (p *proxied) read(from io.Reader) {
 func (p *proxied) ready() {
 	p.Helper()
 	require.Eventually(p, func() bool {
-		a, err := exchanged(prepared(p, "GET", p.health+"/readyz", "", nil))
+		a, err := exchanged(prepared(p, "GET", p.admin+"/readyz", "", nil))
 		return err == nil && a.status == http.StatusOK
 	}, eventually, 10*time.Millisecond)
 }
@@ -214,10 +216,9 @@ func postgresFlags(t *testing.T, schema string) []string {
 }
 
 // gated is an upstream that holds each write until the test releases it, and records the
-// writes that it has applied, with their times.
+// writes that it has applied.
 type gated struct {
 	*httptest.Server
-	began   chan struct{} // one for each write whose header has arrived
 	arrived chan string   // the bodies, in their order
 	open    chan struct{} // one for each write that may continue
 
@@ -227,12 +228,11 @@ type gated struct {
 
 func newGated(t *testing.T) *gated {
 	t.Helper()
-	g := &gated{began: make(chan struct{}, 100), arrived: make(chan string, 100), open: make(chan struct{}, 100)}
+	g := &gated{arrived: make(chan string, 100), open: make(chan struct{}, 100)}
 	g.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			return
 		}
-		g.began <- struct{}{}
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return // the request was not complete
@@ -300,31 +300,55 @@ func next[T any](t *testing.T, from <-chan T) T {
 	}
 }
 
+// raw sends bytes and returns the status of the answer.
+func raw(t *testing.T, address, text string) int {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, text)
+	require.NoError(t, err)
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	response.Body.Close()
+	return response.StatusCode
+}
+
+// begun sends text, and returns the connection.
+func (p *proxied) begun(format string, args ...any) net.Conn {
+	p.Helper()
+	conn, err := net.Dial("tcp", p.address)
+	require.NoError(p, err)
+	p.Cleanup(func() { conn.Close() })
+	_, err = io.WriteString(conn, strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "\r\n"))
+	require.NoError(p, err)
+	return conn
+}
+
 func TestProxyFlagsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ args, text string }{
-		"no store":                 {"--resource a/{id}", "give --store=URL"},
-		"two stores":               {"--resource a/{id} --store postgres://x --dangerously-memory", "give --store=URL"},
+		"no store":                 {"--resource a/{id}", "missing flags: --store=URL or --dangerously-memory"},
+		"two stores":               {"--resource a/{id} --store postgres://x --dangerously-memory", "can't be used together"},
 		"no resource":              {"--dangerously-memory", "missing flags: --resource"},
-		"a wildcard of no route":   {"--dangerously-memory --resource /a/{id}=x/{ix}", "--resource: /a/{id}=x/{ix}: the route has no wildcard {ix}"},
+		"a wildcard of no route":   {"--dangerously-memory --resource /a/{id}=x/{ix}", "--resource: /a/{id}=x/{ix}: the route does not have the wildcards"},
 		"an open brace":            {"--dangerously-memory --resource a/{id", "want {name}"},
 		"a route without a name":   {"--dangerously-memory --resource /a/{id}", "which resource?"},
-		"a route without a path":   {"--dangerously-memory --resource PUT=x", `"PUT" is no route`},
+		"a route without a path":   {"--dangerously-memory --resource PUT=x", `"PUT" has no path`},
 		"an empty name":            {"--dangerously-memory --resource /a/{id}=", "empty"},
-		"two names without route":  {"--dangerously-memory --resource a/{id},b", "several resources need a route"},
+		"two names without route":  {"--dangerously-memory --resource a/{id},b", "which resource?"},
 		"a wildcard given twice":   {"--dangerously-memory --resource /a/{id}/{id}=x", "duplicate wildcard name"},
-		"routes in conflict":       {"--dangerously-memory --resource /x/{y}=z --resource /{a}/x=b", `pattern "/{a}/x" conflicts with pattern "/x/{y}"`},
-		"an upstream of no kind":   {"--dangerously-memory --resource a/{id} --upstream ftp://x", "--upstream: not an http://"},
-		"an upstream's password":   {"--dangerously-memory --resource a/{id} --upstream http://u:sekret@x", "--upstream: a scheme"},
+		"routes in conflict":       {"--dangerously-memory --resource /x/{y}=z --resource /{a}/x=b", `conflicts with pattern "/x/{y}"`},
+		"an upstream of no kind":   {"--dangerously-memory --resource a/{id} --upstream ftp://x", "--upstream: want http://"},
+		"an upstream's password":   {"--dangerously-memory --resource a/{id} --upstream http://u:sekret@x", "--upstream: want http://"},
+		"no upstream at all":       {"--dangerously-memory --resource a/{id} --upstream http://u:sekret@x:y", "--upstream: "},
 		"a store of no kind":       {"--resource a/{id} --store http://u:sekret@x:1", "--store: neither"},
 		"a store that is not read": {"--resource a/{id} --store redis://:sekret@x:1/one", "--store: not a redis:// URL"},
 		"a postgres without //":    {"--resource a/{id} --store postgres:u:sekret@db:5432/shop?sslmode=disable", "--store: neither a postgres://"},
 		"a store without //":       {"--resource a/{id} --store redis:u:sekret@locks:6379?db=1", "--store: not a redis:// URL with a host"},
 		"postgres is not there":    {"--resource a/{id} --store postgres://u:sekret@127.0.0.1:1/db", "postgres cannot be used"},
 		"redis is not there":       {"--resource a/{id} --store redis://u:sekret@127.0.0.1:1", "redis at 127.0.0.1:1 cannot be used"},
-		"a size":                   {"--dangerously-memory --resource a/{id} --max-body 10MB", "10MB: must be a whole number"},
-		"a time of none":           {"--dangerously-memory --resource a/{id} --timeout 0s", "--timeout: 0s: must be above 0"},
-		"a key without a cert":     {"--dangerously-memory --resource a/{id} --tls-key x", "belong together"},
+		"a time of none":           {"--dangerously-memory --resource a/{id} --timeout 0s", "--timeout, --wait, --max-in-flight and --max-body must be above 0"},
 		"no file of keys":          {"--dangerously-memory --resource a/{id} --signature-keys /nowhere", "--signature-keys: open /nowhere"},
 		"an address that is taken": {"--dangerously-memory --resource a/{id} --listen 256.0.0.1:1", "--listen: "},
 	} {

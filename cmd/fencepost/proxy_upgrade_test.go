@@ -39,7 +39,7 @@ func open(t *testing.T, p *proxied, to string, header ...string) (int, net.Conn,
 	t.Helper()
 	fields := ""
 	for i := 0; i < len(header); i += 2 {
-		fields += header[i] + ": " + header[i+1] + "\r\n"
+		fields += header[i] + ": " + header[i+1] + "\n"
 	}
 	for {
 		conn := p.begun("GET /account/42 HTTP/1.1\nHost: x\nConnection: Upgrade\nUpgrade: %s\n%s\n", to, fields)

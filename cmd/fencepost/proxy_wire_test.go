@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"net"
@@ -52,20 +51,6 @@ func (n *noted) take() []*http.Request {
 	seen := n.seen
 	n.seen = nil
 	return seen
-}
-
-// raw sends bytes and returns the status of the answer.
-func raw(t *testing.T, address, text string) int {
-	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	require.NoError(t, err)
-	defer conn.Close()
-	_, err = io.WriteString(conn, text)
-	require.NoError(t, err)
-	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	require.NoError(t, err)
-	response.Body.Close()
-	return response.StatusCode
 }
 
 // wire is a request with a token of account/42 and of order/7, as bytes.
@@ -178,6 +163,7 @@ func TestSafeRequestsPassAsTheyAre(t *testing.T) {
 			require.Equal(t, "service.example", seen[0].Header.Get("X-Forwarded-Host"))
 		}
 	}
+	require.Equal(t, 431, ask(t, "GET", p.url+"/", "", "X-Long", strings.Repeat("x", 80<<10)).status)
 	require.Equal(t, 200, raw(t, p.address, "GET /other HTTP/1.1\r\nHost: x\r\nFencing-Token: !\r\n\r\n"), "no route, and safe: the field is not read")
 	require.Equal(t, 400, raw(t, p.address, "GET /account/42 HTTP/1.1\r\nHost: x\r\nFencing-Token: !\r\n\r\n"))
 }
@@ -216,7 +202,7 @@ func TestUnmatched(t *testing.T) {
 	require.NotContains(t, a.body, "middleware", "the caller cannot mount one")
 	require.Contains(t, a.body, "Nothing was applied")
 	require.Empty(t, upstream.take())
-	require.Contains(t, refusing.line("failed")["error"], "no --resource matches POST /other")
+	require.Contains(t, refusing.line("httpguard: Resource not known")["error"], "no --resource matches POST /other")
 	require.Equal(t, 200, ask(t, "POST", passing.url+"/other", "x").status)
 	require.Len(t, upstream.take(), 1)
 	require.Equal(t, 428, ask(t, "POST", passing.url+"/account/42", "x").status)

@@ -1,80 +1,54 @@
-// Package proxy is the command fencepost proxy: a guard in front of a service that
-// cannot compare tokens itself.
+// Package proxy is the command fencepost proxy: a guard in front of a service that cannot
+// compare tokens itself.
 //
-//	command.go   all flags and their defaults; flags that exclude each other; values that are
-//	             refused; sizes such as 10MiB
-//	serve.go     the listeners; SIGTERM and --grace; /livez and /readyz; SIGHUP reads the
-//	             signature keys and the certificate again; a second signal
-//	handler.go   the path of a request, from its checks to the upstream; requests without a
-//	             token; WebSockets; --max-in-flight, --wait; what ends a request that was sent
-//	request.go   the state of one request; --timeout for its body and its answer; whether its
-//	             body was read to the end; the status that the client gets
-//	validate.go  paths that two servers could read in two ways; fields that would change the
-//	             method are refused; fields that would change the path or the token are removed
-//	routes.go    --resource: its errors; which route matches; which resources a request is
-//	             about; a trailing slash
-//	store.go     where the marks are: PostgreSQL, Redis, memory; the transaction that is open
-//	             while the upstream works, and the end of its session; what /readyz checks
-//	upstream.go  --upstream; forwarded fields; a write is sent once; 502 and 504, and when the
-//	             outcome is unknown; a client that breaks off in its body
-//	problem.go   the proxy's own answers: status and text, "Nothing was applied", Retry-After,
-//	             Connection: close; which error leads to which; report-only mode
-//	log.go       the line of a request: passed, refused, failed, cut off; --access-log; the
-//	             resource and the token in it; "reported" in report-only mode
-//	metrics.go   /metrics: the names, the outcomes and the reasons; as which outcome a request
-//	             counts; errors of the store; the buckets of the duration
+//	command.go   the flags; the listeners; SIGTERM, and SIGHUP; /livez, /readyz and /metrics
+//	handler.go   the path of a request, and its line in the log; --wait and the client's body
+//	rules.go     requests that two servers could read in two ways; the routes of --resource
+//	store.go     where the marks are; the transaction that is open while the service works
+//	upstream.go  a write is sent once; --timeout; 502 and 504, and when the outcome is unknown
 package proxy
 
 import (
 	"context"
 	"errors"
+	"expvar"
 	"fmt"
-	"strconv"
-	"strings"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
-	"github.com/alecthomas/kong"
-
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/httpguard/signature"
 	"github.com/fencepost/fencepost/internal/cli"
 )
 
 // Cmd is the command fencepost proxy.
 type Cmd struct {
-	Upstream string   `required:"" placeholder:"URL" help:"The service: http:// or https://, with a path that is put in front of every other, if any."`
+	Upstream *url.URL `required:"" placeholder:"URL" help:"The service: http:// or https://, with a path that is put in front of every other, if any."`
 	Listen   string   `default:"127.0.0.1:8080" placeholder:"ADDR" help:"The address to listen on (${default})."`
+	Admin    string   `placeholder:"ADDR" help:"Serve /livez, /readyz and /metrics there; off by default."`
 	Resource []string `required:"" sep:"none" placeholder:"[ROUTE=]RESOURCE,…" help:"The resources of a request: a pattern of Go's ServeMux, and names that its wildcards fill, as /accounts/{id}=account/{id}. Without a ROUTE the name is the path: account/{id} guards /account/{id} and all paths below it. Repeatable."`
 
-	Store                 string `env:"FENCEPOST_STORE" placeholder:"URL" help:"The server that has the marks: postgres:// or redis://. Every user of this machine can read a password in a flag: use the variable or ~/.pgpass instead."`
-	Schema                string `default:"fencepost" placeholder:"NAME" help:"The schema in PostgreSQL (${default})."`
-	DangerouslyMemory     bool   `help:"Keep the marks in this process. They are lost when it ends, and tokens that were refused are admitted again."`
-	SignatureKeys         string `placeholder:"FILE" help:"Refuse tokens without a signature by one of these keys. Each line has an id and base64. SIGHUP reads the file again."`
-	DangerouslyReportOnly bool   `help:"Compare and log tokens, and refuse nothing."`
+	Store             string `xor:"store" required:"" env:"FENCEPOST_STORE" placeholder:"URL" help:"The server that has the marks: postgres:// or redis://. Every user of this machine can read a password in a flag: use the variable or ~/.pgpass instead."`
+	Schema            string `default:"fencepost" placeholder:"NAME" help:"The schema in PostgreSQL (${default})."`
+	DangerouslyMemory bool   `xor:"store" required:"" help:"Keep the marks in this process. They are lost when it ends, and tokens that were refused are admitted again."`
+	SignatureKeys     string `placeholder:"FILE" help:"Refuse tokens without a signature by one of these keys. Each line has an id and base64. SIGHUP reads the file again."`
 
+	DangerouslyReportOnly    bool `help:"Compare and log tokens, and refuse nothing."`
 	DangerouslyPassUnmatched bool `help:"Pass unsafe requests that no --resource matches, unguarded."`
 
-	limits
-	connectionFlags
-}
+	Timeout     time.Duration `default:"30s" help:"How long a client may take to send the body of a guarded request, and after that the service to answer: an unsafe request to the end of its answer, a safe one until its answer begins."`
+	Wait        time.Duration `default:"5s" help:"How long a newer token waits for older requests, and a request for a slot."`
+	MaxInFlight int           `default:"32" placeholder:"N" help:"The number of guarded requests that may be in flight. With PostgreSQL each has a connection (${default})."`
+	MaxBody     int64         `default:"10485760" placeholder:"BYTES" help:"The longest body of a guarded request, which is kept in memory (${default})."`
 
-// limits bound what one request may use.
-type limits struct {
-	Timeout           time.Duration `default:"30s" help:"How long an unsafe request may take to the end of its answer, and a safe one until its answer begins, with the time in which the client sends."`
-	Wait              time.Duration `default:"5s" help:"How long a newer token waits for older requests, and a request for a slot."`
-	MaxInFlight       int           `default:"32" placeholder:"N" help:"The number of guarded requests that may be in flight. With PostgreSQL each has a connection (${default})."`
-	MaxBody           size          `default:"10MiB" placeholder:"SIZE" help:"The longest body of a request (${default})."`
-	MaxHeaderBytes    size          `default:"64KiB" placeholder:"SIZE" help:"The longest header of a request (${default})."`
-	ReadHeaderTimeout time.Duration `default:"10s" help:"How long a client may take to send a header."`
-	IdleTimeout       time.Duration `default:"2m" help:"How long a connection may wait for its next request."`
-	Grace             time.Duration `default:"30s" help:"How long requests in flight have to finish after SIGTERM or SIGINT."`
-}
-
-// connectionFlags are about the client, the upstream and the log.
-type connectionFlags struct {
 	PreserveHost bool   `help:"Send the client's Host to the upstream, not the upstream's own."`
-	TLSCert      string `name:"tls-cert" placeholder:"FILE" help:"Serve TLS with this certificate. SIGHUP reads the files again."`
-	TLSKey       string `name:"tls-key" placeholder:"FILE" help:"The key of --tls-cert."`
-	HealthListen string `placeholder:"ADDR" help:"Serve /livez and /readyz there; off by default."`
-	Metrics      string `placeholder:"ADDR" help:"Serve /metrics for Prometheus there; off by default. A port without a host is on 127.0.0.1."`
 	LogFormat    string `default:"text" enum:"text,json" help:"How to log, text or json."`
 	AccessLog    bool   `help:"Log every request, not only those that are refused or fail."`
 }
@@ -88,89 +62,200 @@ func (Cmd) Help() string {
 
 Examples:
   fencepost proxy --upstream http://127.0.0.1:9000 --store postgres://proxy@db/marks --resource 'account/{id}'
-  fencepost proxy --upstream http://127.0.0.1:9000 --resource '/accounts/{id}=account/{id}' --metrics 9090 --health-listen 127.0.0.1:8081`
+  fencepost proxy --upstream http://127.0.0.1:9000 --resource '/accounts/{id}=account/{id}' --admin 127.0.0.1:8081`
 }
 
 // Run is called by kong.
 func (c *Cmd) Run(std cli.Streams) error {
-	if err := c.check(); err != nil {
-		return fmt.Errorf("proxy: %w", err)
+	var handler slog.Handler = slog.NewTextHandler(std.Err, nil)
+	if c.LogFormat == "json" {
+		handler = slog.NewJSONHandler(std.Err, nil)
 	}
-	log := newLogger(std.Err, c.LogFormat, c.AccessLog)
-	p, err := c.proxy(context.Background(), log)
+	slog.SetDefault(slog.New(handler)) // for httpguard's errors
+	p, err := c.proxy(context.Background(), slog.Default())
+	if err == nil {
+		defer p.store.close()
+		err = p.serve()
+	}
 	if err != nil {
 		return fmt.Errorf("proxy: %w", err)
-	}
-	defer p.store.close()
-	return p.serve()
-}
-
-func (c *Cmd) check() error {
-	switch {
-	case (c.Store == "") == !c.DangerouslyMemory:
-		return errors.New("give --store=URL (or set FENCEPOST_STORE), or else --dangerously-memory")
-	case (c.TLSCert == "") != (c.TLSKey == ""):
-		return errors.New("--tls-cert and --tls-key belong together")
-	}
-	for _, d := range []struct {
-		flag  string
-		value time.Duration
-	}{
-		{"timeout", c.Timeout}, {"wait", c.Wait}, {"read-header-timeout", c.ReadHeaderTimeout},
-		{"idle-timeout", c.IdleTimeout}, {"grace", c.Grace},
-	} {
-		if d.value <= 0 {
-			return fmt.Errorf("--%s: %s: must be above 0", d.flag, d.value)
-		}
-	}
-	if c.MaxInFlight <= 0 {
-		return fmt.Errorf("--max-in-flight: %d: must be above 0", c.MaxInFlight)
 	}
 	return nil
 }
 
-// proxy makes the handler. It returns an error if the store does not answer.
-func (c *Cmd) proxy(ctx context.Context, log *logger) (*proxy, error) {
-	upstream, err := parseUpstream(c.Upstream)
-	if err != nil {
+// proxy makes the handler. It returns an error if a flag has a wrong value, or if the store
+// does not answer.
+func (c *Cmd) proxy(ctx context.Context, log *slog.Logger) (*proxy, error) {
+	switch u := c.Upstream; {
+	case u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "":
+		return nil, errors.New("--upstream: want http:// or https://, a host and a path, and nothing else")
+	case min(c.Timeout, c.Wait) <= 0, c.MaxInFlight <= 0, c.MaxBody <= 0:
+		return nil, errors.New("--timeout, --wait, --max-in-flight and --max-body must be above 0")
+	}
+	p := &proxy{Cmd: c, log: log, routes: http.NewServeMux(), slots: make(chan struct{}, c.MaxInFlight)}
+	for _, flag := range c.Resource {
+		if err := addRoute(p.routes, flag); err != nil {
+			return nil, fmt.Errorf("--resource: %s: %w", flag, err)
+		}
+	}
+	if c.SignatureKeys != "" {
+		p.keyring = new(signature.Keyring)
+		if err := p.loadKeys(); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if p.store, err = p.newStore(ctx); err != nil {
 		return nil, err
 	}
-	routes, err := parseRoutes(c.Resource)
-	if err != nil {
-		return nil, err
+	for _, answer := range []string{"service", "400", "403", "408", "412", "413", "428", "500", "502", "503", "504", "left", "cut"} {
+		p.requests.Add(answer, 0)
 	}
-	files := &reloadedFiles{signatureKeys: c.SignatureKeys, tlsCert: c.TLSCert, tlsKey: c.TLSKey}
-	if err := files.load(); err != nil {
-		return nil, err
+	m := httpguard.Middleware{
+		Keyring: p.keyring, InFlight: new(httpguard.InFlight), WaitTimeout: c.Wait,
+		DangerouslyReportOnly: c.DangerouslyReportOnly, Hooks: guard.Hooks{Refused: record, Reported: p.reported},
+		Resources: func(r *http.Request) ([]string, error) {
+			st := stateOf(r.Context())
+			if len(st.resources) == 0 {
+				return nil, fmt.Errorf("no --resource matches %s %s: name its resource, or take it off the proxy", st.method, r.URL.EscapedPath())
+			}
+			return st.resources, nil
+		},
 	}
-	store, err := c.store(ctx, log)
-	if err != nil {
-		return nil, err
+	if c.DangerouslyReportOnly {
+		m.Store = p.store
 	}
-	p := &proxy{Cmd: c, log: log, routes: routes, files: files, store: store, slots: make(chan struct{}, c.MaxInFlight)}
-	p.upstream = p.newUpstream(upstream)
-	p.guarded = p.newGuarded()
+	p.guarded, p.upstream = m.Wrap(http.HandlerFunc(p.admitted)), p.newUpstream()
 	return p, nil
 }
 
-// size is a flag's size: a whole number above 0, of bytes or with KiB or MiB.
-type size int64
+// loadKeys reads the file of --signature-keys. If it returns an error the keys stay.
+func (p *proxy) loadKeys() error {
+	text, err := os.ReadFile(p.SignatureKeys)
+	if err != nil {
+		return fmt.Errorf("--signature-keys: %w", err)
+	}
+	keys, err := signature.ParseKeys(string(text))
+	if err == nil {
+		err = p.keyring.Replace(keys...)
+	}
+	if err != nil {
+		return fmt.Errorf("--signature-keys: %s: %w", p.SignatureKeys, err)
+	}
+	return nil
+}
 
-var _ kong.MapperValue = (*size)(nil)
+// serve returns when a signal has ended the proxy, or a listener has failed.
+func (p *proxy) serve() error {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
 
-// Decode is called by kong.
-func (s *size) Decode(ctx *kong.DecodeContext) error {
-	text := ctx.Scan.Pop().String()
-	digits, scale := text, int64(1)
-	for suffix, bytes := range map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
-		if before, found := strings.CutSuffix(text, suffix); found {
-			digits, scale = before, bytes
+	failed := make(chan error, 2)
+	server := &http.Server{Handler: p, Protocols: new(http.Protocols)}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
+	if err := p.listen("listen", p.Listen, server, failed); err != nil {
+		return err
+	}
+	if p.Admin != "" {
+		if err := p.listen("admin", p.Admin, &http.Server{Handler: p.admin()}, failed); err != nil {
+			return err
 		}
 	}
-	n, err := strconv.ParseInt(digits, 10, 32)
-	if err != nil || n <= 0 {
-		return fmt.Errorf("%s: must be a whole number above 0, of bytes, KiB, MiB or GiB", text)
+	for {
+		select {
+		case err := <-failed:
+			return errors.Join(err, server.Close())
+		case <-reload:
+			if p.keyring == nil {
+				continue
+			}
+			if err := p.loadKeys(); err != nil {
+				p.log.Error("the keys were not read again: the old ones stay", "error", err)
+				continue
+			}
+			p.log.Info("the keys were read again")
+		case s := <-signals:
+			signal.Stop(signals) // a second one ends the process
+			p.stopping.Store(true)
+			p.log.Info("ending", "signal", s.String(), "in_flight", p.running.Load())
+			return p.shutdown(server)
+		}
 	}
-	*s = size(n * scale)
+}
+
+// listen serves on a listener of its own. The channel gets why that has ended.
+func (p *proxy) listen(flag, address string, server *http.Server, failed chan<- error) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("--%s: %w", flag, err)
+	}
+	server.ReadHeaderTimeout, server.IdleTimeout, server.MaxHeaderBytes = 10*time.Second, 2*time.Minute, 64<<10
+	server.ErrorLog = slog.NewLogLogger(p.log.Handler(), slog.LevelWarn)
+	go func() { failed <- server.Serve(listener) }()
+	p.log.Info(flag, "address", listener.Addr().String())
 	return nil
+}
+
+// shutdown waits until the requests in flight are answered, and for as long as they may take
+// at most. It polls, as [http.Server.Shutdown] does, for upgraded connections.
+func (p *proxy) shutdown(server *http.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*(p.Wait+p.Timeout)+responseTime)
+	defer cancel()
+	_ = server.Shutdown(ctx) // its only error is that ctx has ended
+	for p.running.Load() > 0 && ctx.Err() == nil {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if n := p.running.Load(); n > 0 {
+		p.log.Error("ended before its requests did", "cut_off", n)
+		return errors.Join(cli.ErrNo, server.Close())
+	}
+	p.log.Info("ended")
+	return nil
+}
+
+// admin serves /livez, if the process answers, /readyz, if it accepts requests and its store
+// answers, and /metrics. None calls the upstream, which has its own health check.
+func (p *proxy) admin() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "alive") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
+		if p.stopping.Load() {
+			http.Error(w, "ending", http.StatusServiceUnavailable)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+		defer cancel()
+		if err := p.store.ready(ctx); err != nil {
+			p.log.Error("not ready", "error", err)
+			http.Error(w, "the store of marks does not answer", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ready")
+	})
+	mux.HandleFunc("GET /metrics", p.metrics)
+	return mux
+}
+
+// metrics writes Prometheus' text format: a library for five numbers would be a dependency of
+// every program that imports this module.
+func (p *proxy) metrics(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	const requests = "fencepost_proxy_requests_total"
+	fmt.Fprintf(w, "# HELP %s Requests that have ended, by answer.\n# TYPE %s counter\n", requests, requests)
+	p.requests.Do(func(kv expvar.KeyValue) { fmt.Fprintf(w, "%s{answer=%q} %s\n", requests, kv.Key, kv.Value) })
+	for _, m := range []struct {
+		name, kind, help string
+		value            int64
+	}{
+		{"reported_total", "counter", "Refusals that report-only mode has logged and not made.", p.reports.Load()},
+		{"store_errors_total", "counter", "Errors of the store of marks.", p.storeErrors.Load()},
+		{"slots", "gauge", "The value of --max-in-flight.", int64(cap(p.slots))},
+		{"slots_in_use", "gauge", "Guarded requests in flight.", int64(len(p.slots))},
+	} {
+		fmt.Fprintf(w, "# HELP fencepost_proxy_%[1]s %[2]s\n# TYPE fencepost_proxy_%[1]s %[3]s\nfencepost_proxy_%[1]s %[4]d\n", m.name, m.help, m.kind, m.value)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -112,11 +113,11 @@ func (u *cutUpstream) writes() int {
 func TestAServiceThatIsCutAtEachByte(t *testing.T) {
 	t.Parallel()
 	upstream := newCutUpstream(t)
-	c := &Cmd{
-		Upstream: "http://" + upstream.Addr().String(), Resource: []string{"account/{id}"}, DangerouslyMemory: true,
-		limits: limits{Timeout: time.Minute, Wait: time.Minute, MaxInFlight: 1, MaxBody: 1 << 10},
-	}
-	p, err := c.proxy(t.Context(), &logger{Logger: slog.New(slog.DiscardHandler), metrics: newMetrics()})
+	target, err := url.Parse("http://" + upstream.Addr().String())
+	require.NoError(t, err)
+	c := &Cmd{Upstream: target, Resource: []string{"account/{id}"}, DangerouslyMemory: true,
+		Timeout: time.Minute, Wait: time.Minute, MaxInFlight: 1, MaxBody: 1 << 10}
+	p, err := c.proxy(t.Context(), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	server := httptest.NewServer(p)
 	defer server.Close()

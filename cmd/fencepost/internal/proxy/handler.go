@@ -1,119 +1,121 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"expvar"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/felixge/httpsnoop"
+
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/httpguard/signature"
 	"github.com/fencepost/fencepost/internal/httpwrite"
+	"github.com/fencepost/fencepost/token"
 )
 
 // proxy is a handler:
 //
-//	checkRequest ▶ checkPath ▶ route ▶ Middleware (tokens, signatures, in flight) ▶ slot ▶ hold ▶ upstream
-//	      └──────────── safe requests without tokens ──────────────────────────────────────────────────▲
+//	checkRequest ▶ checkPath ▶ match ▶ Middleware (tokens, signatures, in flight) ▶ slot ▶ body ▶ store ▶ upstream
+//	      └──────────── safe requests without tokens ───────────────────────────────────────────────────────▲
 type proxy struct {
 	*Cmd
-	log      *logger
-	routes   *routes
-	files    *reloadedFiles
+	log      *slog.Logger
+	routes   *http.ServeMux
+	keyring  *signature.Keyring // nil: signatures are not checked
 	store    markStore
-	slots    chan struct{} // one for each guarded request in flight
-	running  inFlight
 	guarded  http.Handler
 	upstream http.Handler
+	slots    chan struct{} // one for each guarded request in flight
+
+	stopping                      atomic.Bool
+	running, reports, storeErrors atomic.Int64
+	requests                      expvar.Map // by answer
 }
 
-// upgraded is the method with which the Middleware sees a request for a WebSocket, which
-// is a GET: the messages that follow may write.
-const upgraded = "UPGRADE"
-
-func (p *proxy) newGuarded() http.Handler {
-	m := httpguard.Middleware{
-		Resources:             resourcesOf,
-		Keyring:               p.files.keyring,
-		WaitTimeout:           p.Wait,
-		DangerouslyReportOnly: p.DangerouslyReportOnly,
-		Hooks:                 guard.Hooks{Refused: recordRefusal, Reported: p.log.reported},
-	}
-	if p.store.hold == nil {
-		m.Store = countedStore{p.store.marks, p.log.metrics}
-	}
-	return m.Wrap(http.HandlerFunc(p.admitted))
+// requestState is the state of one request.
+type requestState struct {
+	begun     time.Time
+	request   *http.Request
+	method    string // as the client sent it
+	upgrade   bool
+	unsafe    bool
+	resources []string
+	token     token.Token // of the first resource
+	status    int
+	answer    string // the value of the metric's label, if it is not the status
+	err       error  // why the request was refused or failed; nil if it was not
 }
 
-func resourcesOf(r *http.Request) ([]string, error) {
-	st := stateOf(r.Context())
-	if st.route == nil {
-		return nil, fmt.Errorf("no --resource matches %s %s: name its resource, or take it off the proxy", st.method, r.URL.EscapedPath())
-	}
-	return st.resources, nil
-}
+type stateKey struct{}
+
+func stateOf(ctx context.Context) *requestState { return ctx.Value(stateKey{}).(*requestState) }
 
 // ServeHTTP implements http.Handler.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	st := &requestState{begun: time.Now(), method: r.Method, request: r}
-	a := &recorder{ResponseWriter: w}
-	defer p.log.requestEnd(st, a)
-	defer p.log.metrics.requestEnd(st, a)
-	p.handle(a, r.WithContext(context.WithValue(r.Context(), stateKey{}, st)), st)
-	a.complete = true
+	p.running.Add(1)
+	defer p.running.Add(-1)
+	st := &requestState{begun: time.Now(), method: r.Method}
+	st.request = r.WithContext(context.WithValue(r.Context(), stateKey{}, st))
+	complete := false // a panic cuts the answer off
+	defer func() { p.end(st, complete) }()
+	p.handle(httpsnoop.Wrap(w, httpsnoop.Hooks{WriteHeader: func(next httpsnoop.WriteHeaderFunc) httpsnoop.WriteHeaderFunc {
+		return func(status int) {
+			if st.status == 0 && status >= 200 { // of the proxy itself
+				st.status = status
+				if r.Body != http.NoBody && r.ProtoMajor == 1 {
+					w.Header().Set("Connection", "close") // otherwise net/http would read the rest of a body first
+				}
+			}
+			next(status)
+		}
+	}}), st.request, st)
+	complete = true
 }
 
 func (p *proxy) handle(w http.ResponseWriter, r *http.Request, st *requestState) {
-	if err := p.checkRequest(r); err != nil && p.refuses(w, st, problemRequest, err) {
-		return
-	}
-	if r.ContentLength > int64(p.MaxBody) {
-		problemTooLarge.write(w, st, fmt.Errorf("a body of %d bytes", r.ContentLength))
-		return
-	}
-	if r.Body != nil && r.Body != http.NoBody {
-		st.body = &body{ReadCloser: http.MaxBytesReader(w, r.Body, int64(p.MaxBody)), left: r.ContentLength}
-		r.Body = st.body
-	}
-	st.upgrade = strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
-	if !st.upgrade {
+	if st.upgrade = strings.EqualFold(r.Header.Get("Upgrade"), "websocket"); !st.upgrade {
 		// A server may ignore the field (RFC 9110 §7.8). After a switch to HTTP/2 without
 		// TLS, for example, a client could send any request past the guard.
 		r.Header.Del("Upgrade")
 	}
 	st.unsafe = st.upgrade || !httpwrite.IsSafe(r.Method)
-	if !st.unsafe && len(r.Header[httpguard.Header]) == 0 {
-		p.upstream.ServeHTTP(w, r)
-		return
-	}
-	p.serveGuarded(w, r, st)
-}
-
-// serveGuarded finds the route, and calls the Middleware, which compares the tokens.
-func (p *proxy) serveGuarded(w http.ResponseWriter, r *http.Request, st *requestState) {
-	if err := checkPath(r.URL); err != nil {
-		if !p.refuses(w, st, problemPath, err) {
-			p.upstream.ServeHTTP(w, r)
-		}
-		return
-	}
-	var err error
-	if st.route = p.routes.match(r); st.route != nil {
-		st.resources, err = st.route.resources(r)
+	guarded := st.unsafe || len(r.Header[httpguard.Header]) > 0
+	err := checkRequest(r)
+	if err == nil && guarded {
+		err = checkPath(r.URL)
 	}
 	switch {
-	case err != nil: // the route has matched, so that only a {rest...} can be empty
-		st.route = nil
-	case st.route == nil && (!st.unsafe || p.DangerouslyPassUnmatched):
-		p.upstream.ServeHTTP(w, r)
+	case err != nil && p.DangerouslyReportOnly:
+		guarded = false
+		p.reported(r.Context(), err)
+	case err != nil:
+		detail := fmt.Sprintf("Servers could read this request in two ways: %s.%s", err, nothingApplied)
+		st.respond(w, http.StatusBadRequest, httpguard.ProblemMalformed, detail, err)
+		return
+	case guarded:
+		var matched bool
+		st.resources, matched = p.match(r)
+		guarded = matched || st.unsafe && !p.DangerouslyPassUnmatched
+	}
+	if !guarded {
+		p.forward(r.Context(), w, r, st)
 		return
 	}
 	if st.upgrade {
-		r = r.WithContext(r.Context())
-		r.Method = upgraded
+		r.Method = "UPGRADE" // to the Middleware a GET is safe, but the messages that follow may write
 	}
 	p.guarded.ServeHTTP(w, r)
 }
@@ -121,122 +123,153 @@ func (p *proxy) serveGuarded(w http.ResponseWriter, r *http.Request, st *request
 // admitted is called by the Middleware while the request is in flight.
 func (p *proxy) admitted(w http.ResponseWriter, r *http.Request) {
 	st := stateOf(r.Context())
-	r = r.WithContext(r.Context())
-	r.Method = st.method
-	st.request = r
-	if st.body != nil { // around the Middleware's, whose reads fail when a newer token waits
-		st.body = &body{ReadCloser: r.Body, left: -1}
-		r.Body = st.body
-	}
+	r.Method, st.request = st.method, r
+	record(r.Context(), nil)
 	if p.DangerouslyReportOnly {
-		p.upstream.ServeHTTP(w, r)
+		p.forward(r.Context(), w, r, st)
 		return
 	}
-	wait := newBoundedWait(r.Context(), p.Wait)
-	defer wait.cancel(nil)
-	release, err := p.acquireSlot(wait)
-	if err == nil {
-		defer release()
-		err = p.admitAndSend(w, r, st, wait, release)
+	wait, finish := untilSent(r.Context(), p.Wait)
+	select {
+	case p.slots <- struct{}{}:
+	case <-wait.Done():
+		p.unavailable(wait, w, st, errors.New("too many requests in flight"))
+		return
 	}
-	if err != nil {
-		p.notSent(w, r, st, err)
+	release := sync.OnceFunc(func() { <-p.slots })
+	defer release()
+	if _ = finish(); !p.readBody(w, r, st) {
+		return
 	}
-}
-
-// admitAndSend sends the request to the upstream, and has the store hold its resources
-// meanwhile, if the store can. A safe request holds nothing: it releases its slot once
-// its token is admitted. An error means that the request was not sent.
-func (p *proxy) admitAndSend(w http.ResponseWriter, r *http.Request, st *requestState, wait *boundedWait, release func()) error {
-	send := func(held context.Context) { p.send(held, w, r, st) }
-	if p.store.hold != nil && st.unsafe {
-		return p.store.hold(wait, st.resources, send)
-	}
-	if p.store.hold != nil {
-		if err := p.store.claim(wait, st.resources); err != nil {
+	wait, finish = untilSent(r.Context(), p.Wait)
+	err := p.admit(wait, st, func(held context.Context) error {
+		if err := finish(); err != nil {
 			return err
 		}
-	}
-	if err := wait.finish(); err != nil {
-		return err
-	}
-	if !st.unsafe {
-		release()
-	}
-	send(context.Background())
-	return nil
-}
-
-// send returns when the upstream has answered, or has been cut off. A request that may
-// write ends neither when the client leaves nor when a newer token comes: an upstream
-// whose connection is closed may go on working for an unknown time. Both end the
-// reading of the body: an upstream does not begin to work before it has the whole
-// request. A WebSocket has no answer to wait for, and ends with its client.
-func (p *proxy) send(held context.Context, w http.ResponseWriter, r *http.Request, st *requestState) {
-	if !st.unsafe {
-		p.upstream.ServeHTTP(w, r)
-		return
-	}
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
-	defer cancel(nil)
-	defer context.AfterFunc(held, func() { cancel(context.Cause(held)) })()
-	if st.upgrade {
-		defer context.AfterFunc(r.Context(), func() { cancel(context.Cause(r.Context())) })()
-	}
-	st.bounded = !st.upgrade
-	p.upstream.ServeHTTP(w, r.WithContext(ctx))
-}
-
-// acquireSlot takes a slot for a request in flight, until release is called, once or more
-// often.
-func (p *proxy) acquireSlot(wait context.Context) (release func(), err error) {
-	release = sync.OnceFunc(func() { <-p.slots })
-	select {
-	case p.slots <- struct{}{}:
-		return release, nil
-	default:
-	}
-	select {
-	case p.slots <- struct{}{}:
-		return release, nil
-	case <-wait.Done():
-		if cause := context.Cause(wait); !errors.Is(cause, errWaitTimeout) {
-			return nil, guard.WithCause(wait, cause)
+		if !st.unsafe {
+			release() // it holds nothing
 		}
-		return nil, errFull
+		p.forward(held, w, r, st)
+		return nil
+	})
+	if err != nil {
+		p.unavailable(wait, w, st, err)
 	}
 }
 
-var (
-	// errWaitTimeout ends a wait for older requests.
-	errWaitTimeout = errors.New("older requests are still in flight")
-	// errFull is returned when no slot was released in time.
-	errFull = errors.New("too many requests in flight")
-)
+var errWaitTimeout = errors.New("--wait has passed")
 
-// boundedWait is a context that ends when a time has passed, or when the client leaves,
-// until finish is called. After that neither ends it.
-type boundedWait struct {
-	context.Context
-	cancel context.CancelCauseFunc
-	stop   func() bool
-}
-
-func newBoundedWait(caller context.Context, d time.Duration) *boundedWait {
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(caller))
+// untilSent returns a context that ends when a time has passed, and when the client leaves or
+// a newer token comes, until finish is called. Finish returns nil, or why the context has
+// ended before.
+func untilSent(caller context.Context, d time.Duration) (wait context.Context, finish func() error) {
+	wait, cancel := context.WithCancelCause(context.WithoutCancel(caller))
 	present := context.AfterFunc(caller, func() { cancel(context.Cause(caller)) })
 	timer := time.AfterFunc(d, func() { cancel(errWaitTimeout) })
-	return &boundedWait{Context: ctx, cancel: cancel, stop: func() bool {
+	return wait, func() error {
 		inTime := timer.Stop()
-		return present() && inTime
-	}}
+		if present() && inTime {
+			return nil
+		}
+		<-wait.Done() // it ends in a moment
+		return context.Cause(wait)
+	}
 }
 
-// finish returns nil, or why the wait has ended before: nothing has been sent.
-func (w *boundedWait) finish() error {
-	if w.stop() {
-		return nil
+// readBody reads the client's body to its end before anything is held or sent: the service
+// never gets a part of a request, and a client that stops in its body holds no resource.
+func (p *proxy) readBody(w http.ResponseWriter, r *http.Request, st *requestState) bool {
+	if r.Body == http.NoBody {
+		return true
 	}
-	<-w.Done() // it ends in a moment
-	return guard.WithCause(w, context.Cause(w))
+	// If a newer token has set an earlier deadline, to end the reading, the Middleware's body
+	// returns its refusal before it reads.
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(p.Timeout))
+	content, err := io.ReadAll(http.MaxBytesReader(w, r.Body, p.MaxBody))
+	switch long := new(http.MaxBytesError); {
+	case err == nil:
+		_ = control.SetReadDeadline(time.Time{})
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(content)), int64(len(content))
+		r.TransferEncoding, r.Trailer = nil, nil
+		r.Header.Del("Expect")
+		return true
+	case guard.IsRefusal(err):
+		st.err = err
+		httpguard.Error(w, r, err)
+	case errors.As(err, &long):
+		st.respond(w, http.StatusRequestEntityTooLarge, blank, "The body is longer than this proxy accepts."+nothingApplied, err)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		st.respond(w, http.StatusRequestTimeout, blank, "The body was not complete in time."+nothingApplied, err)
+	default:
+		st.respond(w, http.StatusBadRequest, blank, "The body is incomplete."+nothingApplied, err)
+	}
+	return false
+}
+
+// unavailable answers a request that was not admitted while wait lasted.
+func (p *proxy) unavailable(wait context.Context, w http.ResponseWriter, st *requestState, err error) {
+	if err = guard.WithCause(wait, err); guard.IsRefusal(err) {
+		st.err = err
+		httpguard.Error(w, st.request, err)
+		return
+	}
+	switch cause := context.Cause(wait); {
+	case errors.Is(cause, context.Canceled):
+		st.answer = "left"
+	case !errors.Is(cause, errWaitTimeout):
+		p.storeErrors.Add(1)
+	}
+	st.respond(w, http.StatusServiceUnavailable, httpguard.ProblemUnavailable, "The token was not admitted: older requests on the resource or "+
+		"too many requests are in flight, or the store of marks failed."+nothingApplied+" The same request may be sent again.", connect.WithCause(wait, err))
+}
+
+// record is called by the Middleware with a refusal. The context has the tokens.
+func record(ctx context.Context, err error) {
+	st := stateOf(ctx)
+	st.err = err
+	if len(st.resources) > 0 {
+		st.token, _ = token.FromContext(ctx, st.resources[0])
+	}
+}
+
+// reported logs, in report-only mode, a request that would have been refused.
+func (p *proxy) reported(ctx context.Context, err error) {
+	p.reports.Add(1)
+	record(ctx, err)
+	p.line(slog.LevelWarn, "reported", stateOf(ctx))
+}
+
+// end counts a request, and writes its line if it was refused or failed, or with
+// --access-log.
+func (p *proxy) end(st *requestState, complete bool) {
+	level, text := slog.LevelInfo, "passed"
+	switch {
+	case !complete:
+		st.answer, level, text = "cut", slog.LevelWarn, "cut off"
+	case st.answer == "service":
+	case st.answer == "left":
+		text = "the client has left"
+	case st.status >= http.StatusInternalServerError:
+		level, text = slog.LevelError, "failed"
+	default:
+		level, text = slog.LevelWarn, "refused"
+	}
+	if st.answer == "" {
+		st.answer = strconv.Itoa(st.status)
+	}
+	p.requests.Add(st.answer, 1)
+	if level > slog.LevelInfo || p.AccessLog {
+		p.line(level, text, st)
+	}
+}
+
+// line writes the line of a request. It never has a mark, a query or a body.
+func (p *proxy) line(level slog.Level, text string, st *requestState) {
+	attributes := []any{"method", st.method, "path", st.request.URL.EscapedPath(), "client", st.request.RemoteAddr, "resources", st.resources,
+		"number", st.token.Number, "holder", st.token.Holder, "status", st.status, "duration", time.Since(st.begun)}
+	if st.err != nil {
+		attributes = append(attributes, "error", st.err)
+	}
+	p.log.Log(context.Background(), level, text, attributes...)
 }

@@ -16,63 +16,77 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// spareConns are the connections for probes of the store.
-const spareConns = 2
-
-// postgres makes a store whose admission lasts as long as the request.
-func (c *Cmd) postgres(ctx context.Context, log *logger) (markStore, error) {
-	config, err := connect.PostgresPool(c.Store, "--store", "fencepost proxy")
-	if err != nil {
-		return markStore{}, connect.BadURL("--store: neither a postgres:// nor a redis:// URL")
-	}
-	config.MaxConns = int32(c.MaxInFlight + spareConns)
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return markStore{}, fmt.Errorf("postgres cannot be used: %w", err)
-	}
-	p := &postgresMarks{pool: pool, log: log}
-	p.guard = sqlguard.Guard{DB: pool, Schema: c.Schema, IdleTimeout: -1}
-	store := markStore{marks: &p.guard, ready: p.ready, close: pool.Close}
-	if c.DangerouslyReportOnly {
-		p.guard.DangerouslyReportOnly, p.guard.IdleTimeout, p.guard.Hooks.Reported = true, c.Wait, log.reported
-		return store, nil
-	}
-	store.hold, store.claim = p.hold, p.claim
-	return store, nil
+// markStore is the server that has the marks.
+type markStore struct {
+	guard.Store
+	postgres *sqlguard.Guard // it can hold resources; nil if the store is another one
+	ready    func(ctx context.Context) error
+	close    func()
 }
 
-type postgresMarks struct {
-	pool  *pgxpool.Pool
-	guard sqlguard.Guard
-	log   *logger
+// newStore returns a store that answers.
+func (p *proxy) newStore(ctx context.Context) (store markStore, err error) {
+	ctx, cancel := connect.Within(ctx)
+	defer cancel()
+	switch scheme, _, _ := strings.Cut(p.Store, ":"); {
+	case p.DangerouslyMemory:
+		store = markStore{Store: new(guard.Memory), ready: func(context.Context) error { return nil }, close: func() {}}
+	case scheme == "redis", scheme == "rediss", scheme == "unix":
+		client, ping, err := connect.Redis(p.Store, "--store")
+		if err != nil {
+			return store, err
+		}
+		store = markStore{Store: &redisguard.Guard{Client: client}, ready: ping, close: func() { client.Close() }}
+	default:
+		config, err := connect.PostgresPool(p.Store, "--store", "fencepost proxy")
+		if err != nil {
+			return store, connect.BadURL("--store: neither a postgres:// nor a redis:// URL")
+		}
+		config.MaxConns = int32(p.MaxInFlight + 2) // for probes of the store
+		pool, err := pgxpool.NewWithConfig(ctx, config)
+		if err != nil {
+			return store, fmt.Errorf("postgres cannot be used: %w", err)
+		}
+		marks := &sqlguard.Guard{DB: pool, Schema: p.Schema, IdleTimeout: -1}
+		if p.DangerouslyReportOnly {
+			marks.DangerouslyReportOnly, marks.IdleTimeout, marks.Hooks.Reported = true, p.Wait, p.reported
+		}
+		store = markStore{Store: marks, postgres: marks, close: pool.Close, ready: func(ctx context.Context) error { return ready(ctx, pool, p.Schema) }}
+	}
+	return store, connect.WithCause(ctx, store.ready(ctx))
 }
 
 // ready returns an error if no mark can be raised. It raises none.
-func (p *postgresMarks) ready(ctx context.Context) error {
+func ready(ctx context.Context, pool *pgxpool.Pool, schema string) error {
 	var version int
 	var standby bool
-	schema := pgx.Identifier{p.guard.Schema}.Sanitize()
-	err := p.pool.QueryRow(ctx, "SELECT "+schema+".version(), pg_catalog.pg_is_in_recovery()").Scan(&version, &standby)
+	err := pool.QueryRow(ctx, "SELECT "+pgx.Identifier{schema}.Sanitize()+".version(), pg_catalog.pg_is_in_recovery()").Scan(&version, &standby)
 	switch {
 	case err != nil:
-		return connect.NotMigrated(p.guard.Schema, fmt.Errorf("postgres cannot be used: %w", err))
+		return connect.NotMigrated(schema, fmt.Errorf("postgres cannot be used: %w", err))
 	case standby:
 		return errors.New("postgres cannot be used: it is a standby, and raises no marks")
 	}
 	return nil
 }
 
-func (p *postgresMarks) claim(ctx context.Context, resources []string) error {
-	for _, resource := range resources {
-		tok, err := token.FromContext(ctx, resource)
+// admit has the store admit the tokens, and calls send. PostgreSQL holds the resources of a
+// write while send runs; held ends if that is no longer certain. An error means that nothing
+// was sent.
+func (p *proxy) admit(wait context.Context, st *requestState, send func(held context.Context) error) error {
+	if st.unsafe && p.store.postgres != nil {
+		return p.hold(wait, st.resources, send)
+	}
+	for _, resource := range st.resources {
+		tok, err := token.FromContext(wait, resource)
 		if err != nil {
 			continue // a safe request needs none
 		}
-		if err := p.guard.Admit(ctx, tok); err != nil {
+		if err := p.store.Admit(wait, tok); err != nil {
 			return err
 		}
 	}
-	return nil
+	return send(context.Background())
 }
 
 // noTimeouts keeps the settings of the server or the role from ending an idle admission,
@@ -92,21 +106,18 @@ const noTimeouts = `SELECT pg_catalog.set_config('idle_in_transaction_session_ti
 //
 // When a process ends, both of its connections end: the one that holds, and the one to
 // the upstream.
-func (p *postgresMarks) hold(wait *boundedWait, resources []string, send func(held context.Context)) error {
+func (p *proxy) hold(wait context.Context, resources []string, send func(held context.Context) error) error {
 	sent := false
-	err := p.guard.UpdateAll(wait, resources, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(wait, noTimeouts); err != nil {
-			return err
+	err := p.store.postgres.UpdateAll(wait, resources, func(tx pgx.Tx) error {
+		_, err := tx.Exec(wait, noTimeouts)
+		if err == nil {
+			err = sendWhileConnected(tx.Conn(), send)
 		}
-		if err := wait.finish(); err != nil {
-			return err
-		}
-		sent = true
-		sendWhileConnected(tx.Conn(), send)
-		return nil
+		sent = err == nil
+		return err
 	})
 	if sent && err != nil {
-		p.log.metrics.storeFailed(stateOf(wait))
+		p.storeErrors.Add(1)
 		p.log.Error("the admission ended before its request: a newer caller may have been let in", "resources", resources, "error", err)
 		return nil
 	}
@@ -115,7 +126,7 @@ func (p *postgresMarks) hold(wait *boundedWait, resources []string, send func(he
 
 // sendWhileConnected runs send with a context that ends when the server ends the session:
 // the locks are released then.
-func sendWhileConnected(conn *pgx.Conn, send func(held context.Context)) {
+func sendWhileConnected(conn *pgx.Conn, send func(held context.Context) error) error {
 	held, lose := context.WithCancelCause(context.Background())
 	defer lose(nil)
 	watch, stop := context.WithCancel(context.Background())
@@ -131,52 +142,5 @@ func sendWhileConnected(conn *pgx.Conn, send func(held context.Context)) {
 		}
 	}()
 	defer func() { stop(); <-ended }()
-	send(held)
-}
-
-// markStore is the server that has the marks.
-type markStore struct {
-	marks guard.Store
-	// hold admits the tokens that wait carries for the resources, and runs send. No
-	// newer token is admitted meanwhile, by any proxy. The context that send gets
-	// ends when that is no longer certain. An error means that send did not run.
-	// Nil if the store cannot hold.
-	hold func(wait *boundedWait, resources []string, send func(held context.Context)) error
-	// claim admits the tokens that wait carries, if any. Nil if hold is nil.
-	claim func(wait context.Context, resources []string) error
-	ready func(ctx context.Context) error
-	close func()
-}
-
-func (c *Cmd) store(ctx context.Context, log *logger) (markStore, error) {
-	ctx, cancel := connect.Within(ctx)
-	defer cancel()
-	var store markStore
-	var err error
-	switch {
-	case c.DangerouslyMemory:
-		store = markStore{marks: new(guard.Memory), ready: func(context.Context) error { return nil }, close: func() {}}
-	case strings.HasPrefix(c.Store, "redis:"), strings.HasPrefix(c.Store, "rediss:"), strings.HasPrefix(c.Store, "unix:"):
-		store, err = c.redis()
-	default:
-		store, err = c.postgres(ctx, log)
-	}
-	if err != nil {
-		return markStore{}, err
-	}
-	if err := store.ready(ctx); err != nil {
-		store.close()
-		return markStore{}, connect.WithCause(ctx, err)
-	}
-	return store, nil
-}
-
-// redis makes a store that admits and does not hold: the in-flight table of this one
-// process keeps an older request and a newer one apart.
-func (c *Cmd) redis() (markStore, error) {
-	client, ping, err := connect.Redis(c.Store, "--store")
-	if err != nil {
-		return markStore{}, err
-	}
-	return markStore{marks: &redisguard.Guard{Client: client}, ready: ping, close: func() { client.Close() }}, nil
+	return send(held)
 }

@@ -2,35 +2,25 @@ package proxy
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/http/httputil"
-	"net/url"
+	"os"
 	"time"
 
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
 	"github.com/fencepost/fencepost/internal/httpwrite"
 )
 
-func parseUpstream(text string) (*url.URL, error) {
-	u, err := url.Parse(text)
-	switch {
-	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Host == "":
-		return nil, errors.New("--upstream: not an http:// or https:// URL")
-	case u.User != nil, u.RawQuery != "", u.Fragment != "":
-		return nil, errors.New("--upstream: a scheme, a host and a path, and nothing else")
-	}
-	return u, nil
-}
-
-func (p *proxy) newUpstream(target *url.URL) http.Handler {
-	forward := &httputil.ReverseProxy{
+func (p *proxy) newUpstream() http.Handler {
+	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(target)
+			r.SetURL(p.Upstream)
 			r.Out.URL.RawQuery = r.In.URL.RawQuery
 			if p.PreserveHost {
 				r.Out.Host = r.In.Host
@@ -46,31 +36,17 @@ func (p *proxy) newUpstream(target *url.URL) http.Handler {
 			// closes at that moment has an unknown outcome.
 			IdleConnTimeout:       2 * time.Second,
 			TLSHandshakeTimeout:   10 * time.Second,
-			ExpectContinueTimeout: time.Second,
 			ResponseHeaderTimeout: p.Timeout,
 			DisableCompression:    true,
 		}},
 		ModifyResponse: func(r *http.Response) error {
 			st := stateOf(r.Request.Context())
-			if !st.bounded && !st.limit.end() {
-				return errTimeout
-			}
-			st.answered = true
+			st.answer, st.status = "service", r.StatusCode
 			return nil
 		},
-		ErrorLog:     p.log.standard(),
-		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { p.failed(w, r, err) },
+		ErrorLog:     slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
+		ErrorHandler: p.failed,
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		st := stateOf(r.Context())
-		// After GotConn a part of the request may have been sent.
-		trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { st.sent.Store(true) }}
-		ctx, cancel := context.WithCancelCause(httptrace.WithClientTrace(r.Context(), trace))
-		defer cancel(nil)
-		st.limit = newTimeLimit(p.Timeout, w, st.body, cancel)
-		defer st.limit.end()
-		forward.ServeHTTP(w, r.WithContext(ctx))
-	})
 }
 
 // onceIfUnsafe keeps the Transport from sending an unsafe request twice.
@@ -84,48 +60,73 @@ func (t onceIfUnsafe) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+var errTimeout = errors.New("the upstream did not answer in time")
+
+// responseTime is how long a client may take to read the answer after --timeout.
+const responseTime = time.Second
+
+// forward returns when the upstream has answered, or has been cut off. A write ends after
+// --timeout, and neither when the client leaves nor when a newer token comes: an upstream
+// whose connection is closed may go on working for an unknown time. A WebSocket has no answer
+// to wait for, and ends with its client, as a safe request does.
+func (p *proxy) forward(held context.Context, w http.ResponseWriter, r *http.Request, st *requestState) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
+	defer cancel(nil)
+	defer context.AfterFunc(held, func() { cancel(context.Cause(held)) })()
+	if !st.unsafe || st.upgrade {
+		defer context.AfterFunc(r.Context(), func() { cancel(context.Cause(r.Context())) })()
+	} else {
+		defer time.AfterFunc(p.Timeout, func() { cancel(errTimeout) }).Stop()
+		control := http.NewResponseController(w)
+		_ = control.SetWriteDeadline(time.Now().Add(p.Timeout + responseTime)) // a write to the client does not watch a context
+		defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
+	}
+	p.upstream.ServeHTTP(w, r.WithContext(ctx))
+}
+
 // failed answers a request that the upstream did not answer.
 func (p *proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	st := stateOf(r.Context())
-	if st.body.readError() != nil {
-		st.incomplete(w, err)
-		return
+	st.answer, st.status = "", 0
+	status, problem, detail := http.StatusBadGateway, blank, "The service did not answer properly."
+	if st.unsafe {
+		problem = httpguard.ProblemUnknown
 	}
-	cause := context.Cause(r.Context())
-	var timeout net.Error
-	pr := problemBadGateway
+	cause, dial := context.Cause(r.Context()), new(net.OpError)
 	switch {
-	case errors.Is(cause, errTimeout), errors.As(err, &timeout) && timeout.Timeout():
-		pr = problemGatewayTimeout
-	case !st.sent.Load():
-		pr = problemUnreachable
+	case !st.unsafe && errors.Is(cause, guard.ErrStale):
+		st.err = guard.WithCause(r.Context(), err)
+		httpguard.Error(w, st.request, st.err)
+		return
+	case errors.Is(cause, context.Canceled):
+		st.answer = "left"
+	case errors.As(err, &dial) && dial.Op == "dial":
+		problem, detail = blank, "The service cannot be reached."+nothingApplied
+	case errors.Is(cause, errTimeout), os.IsTimeout(err):
+		status, detail = http.StatusGatewayTimeout, "The service did not answer in time."
 	}
-	st.clientGone = errors.Is(cause, context.Canceled)
-	if cause == nil || errors.Is(cause, errTimeout) { // otherwise the proxy itself has ended the request
-		p.log.metrics.upstreamFailed(pr)
+	if problem == httpguard.ProblemUnknown {
+		detail += " The write may or may not have been applied, or may still be. Acquire again, claim, and read before deciding."
 	}
-	if cause != nil && !errors.Is(err, cause) {
-		err = fmt.Errorf("%w: %w", cause, err)
-	}
-	if st.unsafe && st.sent.Load() {
-		pr = pr.unknown()
-	}
-	pr.write(w, st, err)
+	st.respond(w, status, problem, detail, connect.WithCause(r.Context(), err))
 }
 
-// incomplete answers a request whose end the upstream did not get.
-func (st *requestState) incomplete(w http.ResponseWriter, err error) {
-	var long *http.MaxBytesError
-	cause := context.Cause(st.request.Context())
-	switch {
-	case errors.As(st.body.readError(), &long):
-		problemTooLarge.write(w, st, err)
-	case errors.Is(st.body.readError(), errTimeout):
-		problemRequestTimeout.write(w, st, err)
-	case errors.Is(cause, guard.ErrStale):
-		st.err = guard.WithCause(st.request.Context(), cause)
-		httpguard.Error(w, st.request, st.err)
-	default:
-		problemIncomplete.write(w, st, err)
+const (
+	blank          = "about:blank"
+	nothingApplied = " Nothing was applied."
+)
+
+// respond writes an answer in the form of the Middleware's, and records err for the log.
+func (st *requestState) respond(w http.ResponseWriter, status int, problem, detail string, err error) {
+	st.err = err
+	body, _ := json.Marshal(map[string]any{"type": problem, "title": http.StatusText(status), "status": status, "detail": detail}) // it cannot fail
+	header := w.Header()
+	header.Set("Content-Type", "application/problem+json")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Cache-Control", "no-store")
+	if status == http.StatusServiceUnavailable {
+		header.Set("Retry-After", "1")
 	}
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
 }
