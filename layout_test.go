@@ -169,14 +169,14 @@ var budgets = map[string]int{
 	"internal/history":      2_553,
 	"internal/timeline":     738,
 	"internal/test":         3_429,
-	"cmd/fencepost":         6_018,
+	"cmd/fencepost":         6_020,
 	"contrib":               2_365,
 	"examples":              1_818,
 	"lab":                   7_074,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 56_156
+const allLines = 56_158
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -169,3 +169,24 @@ func TestFaultsAndAnswers(t *testing.T) {
 		})
 	}
 }
+
+// What ends a read that is in the service: its client, which is no fault of the service, and a
+// newer token, if the read has one.
+func TestAReadThatEndsEarly(t *testing.T) {
+	t.Parallel()
+	service, began := misbehaving(t)
+	p := startProxy(t, service, append(postgresStore(t), "--resource", "account/{id}")...)
+	left := p.begun("GET /account/42/silent HTTP/1.1\nHost: x\n\n")
+	next(t, began)
+	require.NoError(t, left.Close())
+	p.counts("left", "1")
+
+	older := async(t, "GET", p.url+"/account/42/silent", "", field(t, "account/42", 33, "a")...)
+	next(t, began)
+	require.Equal(t, 200, ask(t, "PUT", p.url+"/account/42", "x", field(t, "account/42", 34, "b")...).status)
+	require.Equal(t, "ProblemStale", next(t, older).problem)
+	p.counts("412", "1")
+	for _, line := range p.log() {
+		require.NotEqual(t, "failed", line["msg"])
+	}
+}
