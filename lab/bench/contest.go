@@ -4,256 +4,178 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
 )
 
-// op is one operation. worker is the number of the goroutine that runs it, from 0.
-// Concurrent calls have different workers.
-type op func(ctx context.Context, worker int) error
-
-// subject is one measured operation: ours, a peer's, or the raw one.
-type subject struct {
-	name    string
-	open    opener
-	targets targets
-}
-
-// opener prepares an operation in a program that uses the servers through c. It must be
-// called inside [opening].
-type opener func(ctx context.Context, c *client) op
-
-// targets are the targets of the cells, one for each value.
-type targets map[column][]bound
-
-func (t targets) of(c column, i int) bound {
-	if i < len(t[c]) {
-		return t[c][i]
-	}
-	return bound{}
-}
-
-// contest compares subjects with one baseline. In each setting the sides take turns in
-// rounds:
-//
-//	raw  ours  peer  …  raw      the next round: raw  …  peer  ours  raw
-//
-// A round's ratio is a side's value to the mean of the two baseline blocks around it.
-// The ratio a/a is one of these two divided by the other. The table shows the medians
-// over the rounds.
+// contest compares contenders with a baseline. The baseline takes part twice, the second
+// time as its own twin. In each setting all sides run a block in each round, in random
+// order. A round's ratio is the figure of a side divided by the mean of the baseline's and
+// the twin's. The ratio a/a is the twin's divided by the baseline's. The result is the
+// median over the rounds.
 type contest struct {
-	name     string // precedes the names of the rows
-	baseline subject
-	others   []subject
+	name     string
+	server   serverKind
 	settings []setting
-	// server is the server whose CPU is measured. Zero: none.
-	server serverKind
+	baseline contender
+	others   []contender
+	prepared bool // a block prepares what it measures, so there is no warm-up
 }
 
-// setting is the route to the servers, and the number of clients and workers.
-type setting struct {
-	route            route
-	workers, clients int
+// contender is one way to do the work of a contest: ours, another library's, or the raw
+// commands.
+type contender struct {
+	name string
+	open opener
 }
 
-var (
-	linked1   = setting{linked, 1, 1}
-	linked16  = setting{linked, 16, 1}
-	direct1   = setting{direct, 1, 1}
-	direct16  = setting{direct, 16, 1}
-	saturate  = setting{direct, 16, 16}
-	saturate4 = setting{direct, mostWorkers, mostWorkers}
-
-	alone = []setting{linked1, direct1}
-	every = []setting{linked1, linked16, direct1, direct16, saturate, saturate4}
+type (
+	// opener prepares a contender, and setup an operation in one program. They may use must
+	// and check.
+	opener func(ctx context.Context, c *client) block
+	setup  func(ctx context.Context, c *client) op
+	// block measures for about d.
+	block   func(ctx context.Context, d time.Duration) (reading, error)
+	reading map[column]float64
+	// op is one operation. worker is the number of the goroutine that runs it, from 0.
+	// Concurrent calls have different workers.
+	op func(ctx context.Context, worker int) error
 )
 
-// mostWorkers is the greatest number of concurrent workers. Each has a resource of its
-// own.
-const mostWorkers = 64
-
-// reading is the measurement of one block, for each operation.
-type reading struct {
-	median  float64 // seconds
-	rate    float64 // operations per second
-	cpu     float64 // seconds, of the server
-	packets float64
-	allocs  float64
+// setting is the number of workers, the clients that they share, the route to the server,
+// the length of a block, and the columns that are filled.
+type setting struct {
+	workers, clients int
+	via              route
+	block            time.Duration
+	fills            []column
 }
 
-// quantity is a value of a reading that a column shows, as a ratio or absolute.
-type quantity struct {
-	column   column
-	of       func(reading) float64
-	absolute bool
-}
+const usual = 80 * time.Millisecond
 
-func (s setting) quantities(server serverKind) (all []quantity) {
-	switch {
-	case s.clients > 1:
-		return []quantity{{throughput, func(r reading) float64 { return r.rate }, false}}
-	case s.route == linked:
-		return []quantity{{overLink, func(r reading) float64 { return r.median }, false}}
+var (
+	linked1  = setting{1, 1, linked, usual, []column{link}}
+	linked16 = setting{16, 1, linked, usual, []column{link}}
+	direct1  = setting{1, 1, direct, usual, []column{serverCPU, packets, allocations}}
+
+	every = []setting{
+		linked1, linked16, direct1, {16, 1, direct, usual, []column{serverCPU}},
+		{16, 16, direct, usual, []column{throughput}}, {64, 64, direct, usual, []column{throughput}},
 	}
-	all = []quantity{{overLoopback, func(r reading) float64 { return r.median }, false}}
-	if server != noServer {
-		all = append(all, quantity{serverCPU, func(r reading) float64 { return r.cpu }, false})
-	}
-	if s.workers == 1 {
-		all = append(all, quantity{packets, func(r reading) float64 { return r.packets }, true},
-			quantity{allocations, func(r reading) float64 { return r.allocs }, true})
-	}
-	return all
-}
+)
 
-// side is an opened subject.
-type side struct {
-	name string
-	do   op
-	sent *counter
-}
-
-func (c contest) measure(ctx context.Context, e *env) ([]row, error) {
-	rows := []row{{name: c.name + "a/a", baseline: c.baseline.name}}
-	for _, s := range c.others {
-		rows = append(rows, row{name: c.name + s.name, baseline: c.baseline.name})
+// measure returns a row for each setting and contender.
+func (c contest) measure(ctx context.Context, e *env) (rows []row, err error) {
+	defer rescue(&err)
+	sides := slices.Concat([]contender{c.baseline}, c.others, []contender{c.baseline})
+	twin := len(sides) - 1
+	versions := map[string]string{"go": runtime.Version()}
+	if c.server != noServer {
+		versions[string(c.server)] = e.started(ctx, c.server).version
 	}
 	for _, s := range c.settings {
-		if err := opening(func() { c.fill(ctx, e, s, rows) }); err != nil {
-			return nil, fmt.Errorf("%s%w", c.name, err)
+		rounds := c.rounds(ctx, e, s, sides)
+		for i, side := range sides[:twin] {
+			r := row{
+				Contest: c.name, Contender: side.name, Baseline: c.baseline.name, Workers: s.workers, Clients: s.clients,
+				Ratios: map[string]spread{}, AA: map[string]spread{}, Measured: map[string]float64{}, Versions: versions,
+			}
+			for _, col := range s.fills {
+				if _, has := rounds[0][i][col]; !has {
+					continue // a baseline of another kind
+				}
+				r.Measured[col.key()] = over(rounds, func(r []reading) float64 { return r[i][col] }).Median
+				if col.counted {
+					continue
+				}
+				r.AA[col.name] = over(rounds, func(r []reading) float64 { return r[twin][col] / r[0][col] })
+				if i > 0 {
+					r.Ratios[col.name] = over(rounds, func(r []reading) float64 { return 2 * r[i][col] / (r[0][col] + r[twin][col]) })
+				}
+			}
+			rows = append(rows, r)
 		}
 	}
 	return rows, nil
 }
 
-// fill measures in one setting and adds its values to the rows.
-func (c contest) fill(ctx context.Context, e *env, s setting, rows []row) {
-	var all clients
-	defer all.close()
-	sides := c.open(ctx, e, s, &all)
-	rounds := c.rounds(ctx, e, s, sides)
-	for i, subject := range append([]subject{c.baseline}, c.others...) {
-		for _, q := range s.quantities(c.server) {
-			var all []float64
-			for _, r := range rounds {
-				x, err := r.value(i, q)
-				checkOf(subject.name, err)
-				all = append(all, x)
-			}
-			cell := &rows[i].cells[q.column]
-			v := middle(all, subject.targets.of(q.column, len(*cell)))
-			v.noise = i == 0 && !q.absolute
-			*cell = append(*cell, v)
+// over returns the median of a value over the rounds.
+func over(rounds [][]reading, of func(sides []reading) float64) spread {
+	all := make([]float64, len(rounds))
+	for i, r := range rounds {
+		if all[i] = of(r); math.IsNaN(all[i]) || math.IsInf(all[i], 0) {
+			check(errors.New("no ratio: it would be to 0"))
 		}
 	}
+	slices.Sort(all)
+	return spread{quantile(all, 0.25), quantile(all, 0.5), quantile(all, 0.75)}
 }
 
-// checkOf is check for the subject name.
-func checkOf(name string, err error) {
-	if err != nil {
-		check(fmt.Errorf("%s: %w", name, err))
-	}
-}
-
-// open opens each subject once for each client.
-func (c contest) open(ctx context.Context, e *env, s setting, all *clients) (sides []side) {
-	for _, subject := range append([]subject{c.baseline}, c.others...) {
-		sd := side{name: subject.name, sent: new(counter)}
-		ops := make([]op, s.clients)
-		for i := range ops {
-			client := all.add(client{env: e, route: s.route, workers: s.workers / s.clients, sent: sd.sent})
-			checkOf("prepare "+subject.name, opening(func() { ops[i] = subject.open(ctx, client) }))
-		}
-		sd.do = func(ctx context.Context, worker int) error { return ops[worker%len(ops)](ctx, worker) }
-		sides = append(sides, sd)
-	}
-	return sides
-}
-
-// roundOf has the readings of one round: of each side, the baseline first, and of the
-// baseline again.
-type roundOf struct {
-	sides []reading
-	again reading
-}
-
-// value returns the value of side i. Side 0 is the baseline.
-func (r roundOf) value(i int, q quantity) (float64, error) {
-	if q.absolute {
-		return q.of(r.sides[i]), nil
-	}
-	before, after := q.of(r.sides[0]), q.of(r.again)
-	switch {
-	case before <= 0 || after <= 0:
-		return 0, errors.New("the baseline's value is 0, so there is no ratio")
-	case i == 0:
-		return after / before, nil
-	default:
-		return q.of(r.sides[i]) / ((before + after) / 2), nil
-	}
-}
-
-// rounds runs at least three rounds. Before them each side runs once, to open its
+// rounds returns the readings of the sides in each round. There are rounds for the time of
+// the budget, and at least the fewest. Before them each side runs once, to open its
 // connections, prepare its statements and fill its caches.
-func (c contest) rounds(ctx context.Context, e *env, s setting, sides []side) (rounds []roundOf) {
-	meter := e.cpu(c.server)
-	block := func(sd side, d time.Duration) reading {
-		r, err := sd.block(ctx, s.workers, d, meter)
-		checkOf(sd.name, err)
-		return r
+func (c contest) rounds(ctx context.Context, e *env, s setting, sides []contender) (rounds [][]reading) {
+	budget, fewest, length := 8*time.Second, 5, s.block
+	if e.quick {
+		budget, fewest, length = time.Second, 1, s.block/2
 	}
-	for _, sd := range sides {
-		block(sd, e.pace.block/2)
-	}
-	const fewest = 3
-	for start := time.Now(); len(rounds) < fewest || time.Since(start) < e.pace.budget; {
-		r := roundOf{sides: make([]reading, len(sides))}
-		order := append(turns(len(sides), len(rounds)), 0)
-		for i, at := range order {
-			read := block(sides[at], e.pace.block)
-			if i == len(order)-1 {
-				r.again = read
-			} else {
-				r.sides[at] = read
+	blocks := make([]func(d time.Duration) reading, len(sides))
+	for i, side := range sides {
+		client := &client{setting: s, env: e, server: e.started(ctx, c.server)}
+		defer client.close()
+		run := side.open(ctx, client)
+		blocks[i] = func(d time.Duration) reading {
+			read, err := run(ctx, d)
+			if err != nil {
+				check(fmt.Errorf("%s, %s, %d workers: %w", c.name, side.name, s.workers, err))
 			}
+			return read
 		}
-		rounds = append(rounds, r)
+		if !c.prepared {
+			blocks[i](length / 2)
+		}
+	}
+	for start := time.Now(); len(rounds) < fewest || time.Since(start) < budget; {
+		round := make([]reading, len(sides))
+		for _, i := range rand.Perm(len(sides)) {
+			round[i] = blocks[i](length)
+		}
+		rounds = append(rounds, round)
 	}
 	return rounds
 }
 
-// turns returns the order of a round: the baseline and then the others, reversed in every
-// second round, so that no side always follows the same side.
-func turns(sides, round int) []int {
-	order := []int{0}
-	for i := 1; i < sides; i++ {
-		if round%2 == 1 {
-			order = append(order, sides-i)
-		} else {
-			order = append(order, i)
+// each measures an operation that the workers repeat. It is prepared for each client.
+func each(prepare setup) opener {
+	return func(ctx context.Context, c *client) block {
+		ops := make([]op, c.clients)
+		for i := range ops {
+			ops[i] = prepare(ctx, c)
 		}
+		return func(ctx context.Context, d time.Duration) (reading, error) { return c.repeat(ctx, d, ops) }
 	}
-	return order
 }
 
-// block runs the operation by all workers for d, and at least once by each. The first
+// repeat runs the operations by all workers for d, and at least once by each. The first
 // error ends the work of all workers.
-func (sd side) block(ctx context.Context, workers int, d time.Duration, cpu func(context.Context) time.Duration) (reading, error) {
+func (c *client) repeat(ctx context.Context, d time.Duration, ops []op) (reading, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	cpuBefore := cpu(ctx)
+	cpu := c.server.cpu()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	sent, start := sd.sent.packets.Load(), time.Now()
-	times := make([][]float64, workers)
+	sent, start := c.sent.Load(), time.Now()
+	times := make([][]float64, c.workers)
 	var group sync.WaitGroup
 	for worker := range times {
 		group.Go(func() {
 			own := make([]float64, 0, 256)
 			for begin := start; len(own) == 0 || begin.Sub(start) < d; {
-				if err := sd.do(ctx, worker); err != nil {
+				if err := ops[worker%len(ops)](ctx, worker); err != nil {
 					cancel(err)
 					return
 				}
@@ -267,15 +189,40 @@ func (sd side) block(ctx context.Context, workers int, d time.Duration, cpu func
 	group.Wait()
 	took := time.Since(start).Seconds()
 	if err := context.Cause(ctx); err != nil {
-		return reading{}, err
+		return nil, err
 	}
-	packets := sd.sent.packets.Load() - sent
+	sent = c.sent.Load() - sent
 	runtime.ReadMemStats(&after)
-	cpuAfter := cpu(ctx)
-	all := slices.Sorted(slices.Values(slices.Concat(times...)))
+	cpu = c.server.cpu() - cpu
+	all := slices.Concat(times...)
 	n := float64(len(all))
 	return reading{
-		median: quantile(all, 0.5), rate: n / took, cpu: (cpuAfter - cpuBefore).Seconds() / n,
-		packets: float64(packets) / n, allocs: float64(after.Mallocs-before.Mallocs) / n,
+		link: median(all) * 1e6, throughput: n / took, serverCPU: cpu.Seconds() * 1e6 / n,
+		packets: float64(sent) / n, allocations: float64(after.Mallocs-before.Mallocs) / n,
 	}, nil
+}
+
+// failure is the panic of check and must, which measure returns as an error. Operations
+// return their errors themselves.
+type failure struct{ error }
+
+func check(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+func must[T any](value T, err error) T {
+	check(err)
+	return value
+}
+
+func rescue(err *error) {
+	switch over := recover().(type) {
+	case nil:
+	case failure:
+		*err = over.error
+	default:
+		panic(over)
+	}
 }

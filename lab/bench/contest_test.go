@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
-	"sync"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,95 +14,107 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lasting is a subject whose calls take the given durations, one after the other. The
-// last duration is repeated.
-func lasting(name string, durations ...time.Duration) subject {
-	var calls atomic.Int64
-	return subject{name: name, open: func(context.Context, *client) op {
-		return func(context.Context, int) error {
-			time.Sleep(durations[min(int(calls.Add(1)), len(durations))-1])
-			return nil
-		}
-	}}
+// lasting is a contender that takes the given durations, the last of which is repeated:
+// one for each client.
+func lasting(name string, durations ...time.Duration) contender {
+	var opened atomic.Int64
+	return contender{name, each(func(context.Context, *client) op {
+		d := durations[min(int(opened.Add(1)), len(durations))-1]
+		return func(context.Context, int) error { time.Sleep(d); return nil }
+	})}
 }
 
-var brief = pace{block: 10 * time.Millisecond}
-
-func TestARatioIsToTheBlocksOfTheBaselineAroundIt(t *testing.T) {
+func TestARatioIsToTheMeanOfTheBaselineAndItsTwin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const ms = time.Millisecond
-		ours := lasting("ours", 9*ms, 3*ms) // the first call is the warm-up
-		ours.targets = targets{overLoopback: {atMost(1.4)}}
-		// Each operation is a block: the warm-up, and then two in each of three rounds.
-		plain := lasting("plain", 9*ms, 1*ms, 3*ms, 1*ms, 3*ms, 1*ms, 3*ms)
-		c := contest{name: "sleep, ", baseline: plain, others: []subject{ours}, settings: []setting{direct1}}
-		rows, err := c.measure(t.Context(), &env{pace: pace{block: time.Nanosecond}})
-		require.NoError(t, err)
-		require.Len(t, rows, 2)
-		require.Equal(t, "sleep, a/a", rows[0].name)
-		require.Equal(t, []value{{median: 3, q1: 3, q3: 3, noise: true}}, rows[0].cells[overLoopback])
-		require.Equal(t, "sleep, ours", rows[1].name)
-		require.Equal(t, "plain", rows[1].baseline)
-		require.Equal(t, []value{{median: 1.5, q1: 1.5, q3: 1.5, target: atMost(1.4)}}, rows[1].cells[overLoopback])
-		require.Empty(t, rows[1].cells[serverCPU], "no server was named")
-	})
-}
-
-func TestThroughputIsOfAllClients(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var clients sync.Map
-		twice := subject{name: "twice as fast", open: func(_ context.Context, c *client) op {
-			clients.Store(c, c.workers)
-			return func(context.Context, int) error { time.Sleep(time.Millisecond); return nil }
-		}}
-		c := contest{baseline: lasting("plain", 2*time.Millisecond), others: []subject{twice}, settings: []setting{saturate, saturate4}}
-		rows, err := c.measure(t.Context(), &env{pace: brief})
-		require.NoError(t, err)
-		require.Len(t, rows[1].cells[throughput], 2)
-		for _, v := range rows[1].cells[throughput] {
-			require.InDelta(t, 2, v.median, 0.1)
+		c := contest{
+			name: "sleep", settings: []setting{{1, 1, direct, 12 * ms, []column{link, throughput, allocations}}},
+			baseline: lasting("plain", ms, 3*ms), others: []contender{lasting("ours", 4*ms)},
 		}
-		opened := 0
-		clients.Range(func(_, workers any) bool { opened++; return workers == 1 })
-		require.Equal(t, saturate.clients+saturate4.clients, opened)
+		start := time.Now()
+		rows, err := c.measure(t.Context(), newEnv(false))
+		require.NoError(t, err)
+		require.InDelta(t, 8, time.Since(start).Seconds(), 0.1, "the budget")
+		require.Len(t, rows, 2)
+		require.Equal(t, "plain", rows[0].Contender)
+		require.Empty(t, rows[0].Ratios)
+		require.Equal(t, spread{3, 3, 3}, rows[0].AA["link_time"])
+		require.Equal(t, spread{2, 2, 2}, rows[1].Ratios["link_time"])
+		require.InDelta(t, 2*250/(1000+1000/3.0), rows[1].Ratios["throughput"].Median, 1e-9)
+		require.InDelta(t, 4000, rows[1].Measured["link_time_us"], 1e-9)
+		require.Contains(t, rows[1].Measured, "allocations_per_operation")
+		require.NotContains(t, rows[1].Ratios, "allocations", "it is a count")
 	})
 }
 
-func TestTheSidesTakeTurns(t *testing.T) {
+func TestARoundHasAllSidesInRandomOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		order := ""
-		note := func(name string) subject {
-			return subject{name: name, open: func(context.Context, *client) op {
-				return func(context.Context, int) error { order += name; time.Sleep(time.Millisecond); return nil }
+		note := func(name string) contender {
+			return contender{name, func(context.Context, *client) block {
+				return func(_ context.Context, d time.Duration) (reading, error) {
+					order += name
+					time.Sleep(d)
+					return reading{link: 1}, nil
+				}
 			}}
 		}
-		c := contest{baseline: note("r"), others: []subject{note("a"), note("b")}, settings: []setting{linked1}}
-		_, err := c.measure(t.Context(), &env{pace: pace{block: time.Nanosecond}})
+		c := contest{baseline: note("r"), others: []contender{note("a"), note("b")}, settings: []setting{linked1}}
+		_, err := c.measure(t.Context(), newEnv(false))
 		require.NoError(t, err)
-		require.Equal(t, "rab"+"rabr"+"rbar"+"rabr", order)
+		rounds := slices.Collect(slices.Chunk([]byte(order), 4))
+		require.Equal(t, "rabr", string(rounds[0]), "the warm-up")
+		orders := map[string]bool{}
+		for _, round := range rounds[1:] {
+			orders[string(round)] = true
+			slices.Sort(round)
+			require.Equal(t, "abrr", string(round))
+		}
+		require.Greater(t, len(orders), 2, "of twelve, in %d rounds", len(rounds))
 	})
 }
 
-func TestABudgetIsSpent(t *testing.T) {
+func TestEachClientHasItsShareOfTheWorkers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		c := contest{baseline: lasting("plain", time.Millisecond), settings: []setting{direct1}}
-		_, err := c.measure(t.Context(), &env{pace: pace{block: 10 * time.Millisecond, budget: time.Second}})
+		var opened atomic.Int64
+		var did [64]atomic.Int64
+		ours := contender{"ours", each(func(context.Context, *client) op {
+			own := opened.Add(1) - 1
+			return func(_ context.Context, worker int) error {
+				time.Sleep(time.Millisecond)
+				if did[worker].Add(1); int64(worker) != own {
+					return errors.New("another client's worker")
+				}
+				return nil
+			}
+		})}
+		c := contest{baseline: lasting("plain", time.Millisecond), others: []contender{ours}, settings: every[5:]}
+		rows, err := c.measure(t.Context(), newEnv(true))
 		require.NoError(t, err)
-		require.InDelta(t, 1, time.Since(start).Seconds(), 0.05)
+		require.EqualValues(t, 64, opened.Load())
+		require.InDelta(t, 64_000, rows[1].Measured["throughput_operations_per_s"], 1000)
+		for worker := range did {
+			require.Positive(t, did[worker].Load())
+		}
 	})
 }
 
 func TestAnOperationThatFailsEndsTheContest(t *testing.T) {
 	t.Parallel()
-	broken := errors.New("connection refused")
-	var closed atomic.Int64
-	failing := subject{name: "ours", open: func(_ context.Context, c *client) op {
-		c.later(func() error { closed.Add(1); return nil })
+	broken, closed := errors.New("connection refused"), 0
+	failing := func(prepare func() op) contest {
+		return contest{
+			name: "write", settings: []setting{linked16}, baseline: lasting("plain", 0),
+			others: []contender{{"ours", each(func(_ context.Context, c *client) op {
+				c.later(func() error { closed++; return nil })
+				return prepare()
+			})}},
+		}
+	}
+	_, err := failing(func() op {
 		return func(ctx context.Context, worker int) error {
 			if worker == 3 {
 				return broken
@@ -108,34 +122,84 @@ func TestAnOperationThatFailsEndsTheContest(t *testing.T) {
 			<-ctx.Done() // the first error ends the other workers
 			return context.Cause(ctx)
 		}
-	}}
-	c := contest{name: "write, ", baseline: lasting("plain", 0), others: []subject{failing}, settings: []setting{direct16}}
-	_, err := c.measure(t.Context(), &env{pace: brief})
+	}).measure(t.Context(), newEnv(true))
 	require.ErrorIs(t, err, broken)
-	require.EqualError(t, err, "write, ours: connection refused")
-	require.EqualValues(t, 1, closed.Load())
-
-	unopened := subject{name: "ours", open: func(_ context.Context, c *client) op {
-		c.later(func() error { closed.Add(1); return nil })
-		return must[op](nil, broken)
-	}}
-	c.others = []subject{unopened}
-	_, err = c.measure(t.Context(), &env{pace: brief})
-	require.EqualError(t, err, "write, prepare ours: connection refused")
-	require.EqualValues(t, 2, closed.Load())
+	require.EqualError(t, err, "write, ours, 16 workers: connection refused")
+	_, err = failing(func() op { return must[op](nil, broken) }).measure(t.Context(), newEnv(true))
+	require.ErrorIs(t, err, broken)
+	require.Equal(t, 2, closed)
+	require.Panics(t, func() { _, _ = failing(func() op { panic("a bug") }).measure(t.Context(), newEnv(true)) })
 }
 
 func TestABaselineOfZeroIsAnError(t *testing.T) {
 	t.Parallel()
-	r := roundOf{sides: []reading{{}, {cpu: 1}}}
-	_, err := r.value(1, quantity{serverCPU, func(r reading) float64 { return r.cpu }, false})
+	c := contest{baseline: lasting("plain", 0), settings: []setting{direct1}} // no server has a CPU
+	_, err := c.measure(t.Context(), newEnv(true))
 	require.ErrorContains(t, err, "no ratio")
 }
 
-func TestACountIsThatOfTheSide(t *testing.T) {
+var measured = []row{
+	{
+		Contest: "lock", Contender: "SET", Baseline: "SET", Workers: 1, Clients: 1, Ratios: map[string]spread{},
+		AA:       map[string]spread{"link_time": {0.9951, 1, 1.0049}},
+		Measured: map[string]float64{"link_time_us": 312.5, "packets_per_operation": 1}, Versions: map[string]string{"go": "go1.26"},
+	},
+	{
+		Contest: "lock", Contender: "ours", Baseline: "SET", Workers: 1, Clients: 1,
+		Ratios: map[string]spread{"link_time": {1, 1.0251, 2}}, AA: map[string]spread{"link_time": {0.9951, 1, 1.0049}},
+		Measured: map[string]float64{"link_time_us": 320.34, "packets_per_operation": 0}, Versions: map[string]string{"go": "go1.26"},
+	},
+	{
+		Contest: "lock", Contender: "ours", Baseline: "SET", Workers: 16, Clients: 1,
+		Ratios: map[string]spread{"link_time": {1, 107.4, 2}}, AA: map[string]spread{}, Measured: map[string]float64{"link_time_us": 9},
+		Versions: map[string]string{"go": "go1.26"},
+	},
+}
+
+func TestAContestIsATable(t *testing.T) {
 	t.Parallel()
-	r := roundOf{sides: []reading{{packets: 2}, {packets: 3}}, again: reading{packets: 2}}
-	v, err := r.value(1, quantity{packets, func(r reading) float64 { return r.packets }, true})
-	require.NoError(t, err)
-	require.Equal(t, 3.0, v)
+	var out bytes.Buffer
+	require.NoError(t, printMarkdown(&out, measured))
+	require.Equal(t, "| lock ÷ SET | link, 1 · 16 | packets, 1 |\n|---|--:|--:|\n"+
+		"| a/a | 1.00 [0.995–1.00] | 1.00 |\n| ours | 1.03 · 107 | 0.000 |\n\n", out.String())
+}
+
+func TestARowIsAnObject(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	require.NoError(t, printJSON(&out, measured))
+	require.Contains(t, out.String(), `"workers":16,"clients":1,"ratios":{"link_time":{"q1":1,"median":107.4,"q3":2}}`)
+	var read []row
+	for line := range bytes.Lines(out.Bytes()) {
+		var r row
+		require.NoError(t, json.Unmarshal(line, &r))
+		read = append(read, r)
+	}
+	require.Equal(t, measured, read)
+	require.ErrorIs(t, printJSON(full{}, measured), errFull)
+}
+
+type full struct{}
+
+var errFull = errors.New("disk full")
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+// The values are those of R's quantile(x, p), whose default is type 7.
+func TestQuantile(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		sorted  []float64
+		p, want float64
+	}{
+		{[]float64{7}, 0.25, 7},
+		{[]float64{1, 2}, 0.5, 1.5},
+		{[]float64{1, 2, 3, 4}, 0, 1},
+		{[]float64{1, 2, 3, 4}, 1, 4},
+		{[]float64{1, 2, 3, 4}, 0.25, 1.75},
+		{[]float64{0.9, 1, 1, 1.1, 1.3, 9}, 0.75, 1.25},
+	} {
+		require.InDelta(t, c.want, quantile(c.sorted, c.p), 1e-12, "%v at %v", c.sorted, c.p)
+	}
+	require.Equal(t, 2.0, median([]float64{4, 1, 2}), "unsorted values")
 }

@@ -4,9 +4,18 @@ import (
 	"context"
 	"net"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/fencepost/fencepost/internal/subprocess"
+)
+
+// route is the route from a client to its server.
+type route int
+
+const (
+	direct route = iota
+	linked       // through the relay
 )
 
 // The link is a relay that holds each chunk for half of the round trip, in both
@@ -22,20 +31,13 @@ const (
 	relayProcessors = 16
 )
 
-// relayProcess is a started relay.
-type relayProcess struct {
-	*subprocess.Process[string]
-	addr string
-}
-
-func startRelay(target string) *relayProcess {
+// startRelay returns the address of a new relay to target, and a function that ends it.
+func startRelay(target string) (addr string, end func() error) {
 	self := must(subprocess.Self("the relay to "+target, relayRole))
 	p, addr, err := subprocess.Open[string](context.Background(), self, target)
 	check(err)
-	return &relayProcess{p, addr}
+	return addr, func() error { p.End(context.Background()); return nil }
 }
-
-func (r *relayProcess) close() { r.End(context.Background()) }
 
 // relayIfAsked runs a process that is a relay. It ends when its parent closes the input
 // or ends.
@@ -52,10 +54,7 @@ func relayIfAsked() {
 		}
 		go relay(listener, target)
 		parent.Report(listener.Addr().String())
-		ctx, stop := parent.UntilClosed(context.Background())
-		defer stop()
-		<-ctx.Done()
-		return nil
+		return subprocess.Each(parent, func(string) error { return nil })
 	}})
 }
 
@@ -65,18 +64,13 @@ func relay(listener net.Listener, target string) {
 		if err != nil {
 			return
 		}
-		go func() {
-			defer near.Close()
-			far, err := net.Dial("tcp", target)
-			if err != nil {
-				return // the client sees the end of its connection
-			}
-			defer far.Close()
-			answered := make(chan struct{})
-			go func() { defer close(answered); carry(near, far) }()
-			carry(far, near)
-			<-answered
-		}()
+		far, err := net.Dial("tcp", target)
+		if err != nil {
+			_ = near.Close() // the client sees the end of its connection
+			continue
+		}
+		go carry(near, far)
+		go carry(far, near)
 	}
 }
 
@@ -86,26 +80,19 @@ type chunk struct {
 	due   time.Time
 }
 
-// carry writes to dst what it reads from src, each chunk when it is due. It returns when
-// src has ended.
+// carry writes to dst what it reads from src, each chunk when it is due, and closes dst
+// when src has ended.
 func carry(dst, src net.Conn) {
 	chunks := make(chan chunk, 1024)
-	done := make(chan struct{})
-	go func() { defer close(done); deliver(dst, chunks) }()
+	defer close(chunks)
+	go deliver(dst, chunks)
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := src.Read(buffer)
-		if n > 0 {
-			chunks <- chunk{append([]byte(nil), buffer[:n]...), time.Now().Add(oneWay)}
-		}
 		if err != nil {
-			break
+			return
 		}
-	}
-	close(chunks)
-	<-done
-	if tcp, ok := dst.(*net.TCPConn); ok {
-		_ = tcp.CloseWrite() // after an error the other direction ends too
+		chunks <- chunk{append([]byte(nil), buffer[:n]...), time.Now().Add(oneWay)}
 	}
 }
 
@@ -114,14 +101,32 @@ func carry(dst, src net.Conn) {
 func deliver(dst net.Conn, chunks <-chan chunk) {
 	runtime.LockOSThread() // never unlocked: the thread ends, and its slack with it
 	preciseSleep()
-	var broken bool
+	defer dst.Close()
 	for c := range chunks {
 		if ahead := time.Until(c.due); ahead > 0 {
 			sleep(ahead)
 		}
-		if !broken {
-			_, err := dst.Write(c.bytes)
-			broken = err != nil
-		}
+		_, _ = dst.Write(c.bytes) // after an error src ends too
 	}
+}
+
+// countedConn embeds a TCPConn for clients that check the socket for a closed server.
+type countedConn struct {
+	*net.TCPConn
+	sent *atomic.Int64
+}
+
+func (c *countedConn) Write(p []byte) (int, error) {
+	c.sent.Add(1)
+	return c.TCPConn.Write(p)
+}
+
+// dial opens a connection whose packets are counted.
+func (c *client) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &countedConn{conn.(*net.TCPConn), &c.sent}, nil
 }

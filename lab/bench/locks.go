@@ -2,27 +2,110 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
+	"net"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/bsm/redislock"
+	"github.com/go-redsync/redsync/v4"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
 
 	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/redisguard"
 	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/pgtoken"
+	"github.com/fencepost/fencepost/token/redistoken"
 )
 
-// resource returns the resource of a worker.
-func resource(worker int) string { return fmt.Sprintf("account/%d", account(worker)) }
+var redisContests = []contest{
+	{
+		name: "Redis lock", server: redisServer, settings: every,
+		baseline: contender{"SET NX PX, compare-and-delete", each(pair(rawLock))},
+		others: []contender{
+			{"Acquire, Release", each(pair(issued(openRedistoken)))},
+			{"Locker.Hold", each(hold(openRedistoken))},
+			{"redislock", each(pair(openRedislock))},
+			{"redsync", each(pair(openRedsync))},
+			{"rueidislock", each(pair(openRueidislock))},
+		},
+	},
+	{
+		name: "refused", server: redisServer, settings: []setting{linked1, direct1},
+		baseline: contender{"refused SET NX", each(refused(rawLock))},
+		others: []contender{
+			{"Acquire", each(refused(issued(openRedistoken)))},
+			{"redislock", each(refused(openRedislock))},
+			{"redsync", each(refused(openRedsync))},
+			{"rueidislock", each(refused(openRueidislock))},
+		},
+	},
+	{
+		name: "Redis write", server: redisServer, settings: every,
+		baseline: contender{"SET", each(func(_ context.Context, c *client) op {
+			client := c.redis()
+			return func(ctx context.Context, worker int) error {
+				return client.Set(ctx, "plain:"+resource(worker), "100", 0).Err()
+			}
+		})},
+		others: []contender{{"redisguard Set", each(func(_ context.Context, c *client) op {
+			guard := &redisguard.Guard{Client: c.redis()}
+			return func(ctx context.Context, worker int) error {
+				name := resource(worker)
+				return guard.Set(token.NewContext(ctx, current(name)), name, "guarded:"+name, "100", 0)
+			}
+		})}},
+	},
+}
+
+var pglockContests = []contest{{
+	name: "PostgreSQL lock", server: postgresServer, settings: every,
+	baseline: contender{"two durable updates", each(writes(func(ctx context.Context, d *database, worker int) error {
+		if err := update(ctx, d, worker); err != nil {
+			return err
+		}
+		return update(ctx, d, worker)
+	}))},
+	others: []contender{
+		{"pgtoken Acquire, Release", each(pair(issued(openPgtoken(false))))},
+		{"the same, claimed", each(pair(issued(openPgtoken(true))))},
+		{"Locker.Hold on pgtoken", each(hold(openPgtoken(false)))},
+	},
+}}
+
+// Other libraries have the settings with which their own documentation begins. Two are
+// changed: the TTL, which is the same for all, and limits on the number of tries, which
+// would end a wait. redislock does not wait by default, and pauses here between two tries.
+const (
+	ttl     = time.Minute
+	backoff = 5 * time.Millisecond
+)
+
+// newHolder returns a holder as long as a Locker's.
+func newHolder() string { return fmt.Sprintf("bench:4711:1:%016x", rand.Uint64()) }
+
+type (
+	// acquire acquires a resource. It waits if waits is set, and otherwise returns errHeld
+	// if another holder has the resource.
+	acquire func(ctx context.Context, resource string, waits bool) (unlock, error)
+	unlock  func(ctx context.Context) error
+
+	library func(ctx context.Context, c *client) acquire
+	issuer  func(ctx context.Context, c *client) token.Issuer
+)
 
 // pair acquires and releases the worker's resource.
-func pair(open library) opener {
+func pair(open library) setup {
 	return func(ctx context.Context, c *client) op {
-		l := open(ctx, c)
+		acquire := open(ctx, c)
 		return func(ctx context.Context, worker int) error {
-			release, err := l.wait(ctx, resource(worker))
+			release, err := acquire(ctx, resource(worker), true)
 			if err != nil {
 				return err
 			}
@@ -32,7 +115,7 @@ func pair(open library) opener {
 }
 
 // hold holds the worker's resource with an empty function.
-func hold(open issuer) opener {
+func hold(open issuer) setup {
 	return func(ctx context.Context, c *client) op {
 		locker := &lock.Locker{Issuer: open(ctx, c), Name: "bench", TTL: ttl, DangerouslyWithoutClaim: true}
 		return func(ctx context.Context, worker int) error {
@@ -41,188 +124,153 @@ func hold(open issuer) opener {
 	}
 }
 
-func redisMeasurements() []measurement {
-	return []measurement{
-		contest{
-			name: "Redis lock, ", server: redisServer, settings: every,
-			baseline: subject{name: "SET NX PX, compare-and-delete", open: pair(rawLock)},
-			others: []subject{
-				{name: "Acquire, Release", open: pair(of(openRedistoken, issued)), targets: targets{
-					overLink: {atMost(1.05), atMost(0.5)}, serverCPU: {atMost(1.15), atMost(0.85)},
-				}},
-				{name: "the same scripts, sent by go-redis", open: pair(openScripts)},
-				{name: "Locker.Hold", open: hold(openRedistoken), targets: targets{overLink: {atMost(1.08)}}},
-				{name: "redislock", open: pair(openRedislock)},
-				{name: "redsync", open: pair(openRedsync)},
-				{name: "rueidislock", open: pair(openRueidislock)},
-			},
-		},
-		contest{
-			name: "refused, ", server: redisServer, settings: alone,
-			baseline: subject{name: "refused SET NX", open: refused(rawLock)},
-			others: []subject{
-				{name: "Acquire", open: refused(of(openRedistoken, issued)), targets: targets{overLink: {atMost(1.05)}}},
-				{name: "Locker.Acquire with NoWait", open: refused(of(openRedistoken, leased))},
-				{name: "redislock", open: refused(openRedislock)},
-				{name: "redsync", open: refused(openRedsync)},
-				{name: "rueidislock", open: refused(openRueidislock)},
-			},
-		},
-		contest{
-			name: "Redis write, ", server: redisServer, settings: every,
-			baseline: subject{name: "SET", open: set},
-			others:   []subject{{name: "redisguard Set", open: guardedSet}},
-		},
-	}
-}
-
-// refused tries to acquire a resource that another holder has all the time.
-func refused(open library) opener {
+// refused tries to acquire a resource that another client of the same library has.
+func refused(open library) setup {
 	return func(ctx context.Context, c *client) op {
-		takeHeld(ctx, c)
-		l := open(ctx, c)
+		const resource = "account/1"
+		acquire := open(ctx, c)
+		release, err := open(ctx, c)(ctx, resource, false)
+		if !errors.Is(err, errHeld) { // by another contender
+			check(err)
+			c.later(func() error { return release(ctx) })
+		}
 		return func(ctx context.Context, _ int) error {
-			_, err := l.try(ctx, heldResource)
-			return refusal(err, errHeld)
+			if _, err := acquire(ctx, resource, false); !errors.Is(err, errHeld) {
+				return fmt.Errorf("not refused: %v", err)
+			}
+			return nil
 		}
 	}
 }
 
-const heldResource = "account/1"
+var errHeld = errors.New("held by another holder")
 
-// takeHeld acquires the resource as another holder, for longer than the whole
-// measurement.
-func takeHeld(ctx context.Context, c *client) {
-	const other, long = "another:4711:1:035be17d64c2f1a9", time.Hour
-	client := c.redis()
-	for _, prefix := range []string{"raw:", "redislock:", "redsync:", "rueidislock:0:"} {
-		check(client.Set(ctx, prefix+heldResource, other, long).Err())
+// held returns errHeld if err is theirs, and otherwise err.
+func held(err, theirs error) error {
+	if errors.Is(err, theirs) {
+		return errHeld
 	}
-	_, err := openRedistoken(ctx, c).Acquire(ctx, heldResource, other, long)
-	if !errors.Is(err, token.ErrHeld) { // held since the first subject of the contest was opened
-		check(err)
-	}
+	return err
 }
 
-// refusal turns every result except a refusal into an error.
-func refusal(err, want error) error {
-	switch {
-	case err == nil:
-		return errors.New("not refused")
-	case errors.Is(err, want):
-		return nil
-	default:
-		return fmt.Errorf("refused for another reason: %w", err)
+// issued uses an issuer without a Locker.
+func issued(open issuer) library {
+	return func(ctx context.Context, c *client) acquire {
+		iss, holder := open(ctx, c), newHolder()
+		return func(ctx context.Context, resource string, _ bool) (unlock, error) {
+			grant, err := iss.Acquire(ctx, resource, holder, ttl)
+			return func(ctx context.Context) error { return iss.Release(ctx, grant.Token) }, held(err, token.ErrHeld)
+		}
 	}
 }
 
-func set(_ context.Context, c *client) op {
-	client := c.redis()
-	return func(ctx context.Context, worker int) error {
-		return client.Set(ctx, "plain:"+resource(worker), "100", 0).Err()
+// leased uses a Locker that waits, and does not use its tokens.
+func leased(open issuer) library {
+	return func(ctx context.Context, c *client) acquire {
+		locker := lock.Locker{Issuer: open(ctx, c), Name: "bench", TTL: ttl, DangerouslyWithoutClaim: true}
+		return func(ctx context.Context, resource string, _ bool) (unlock, error) {
+			lease, err := locker.Acquire(ctx, resource)
+			if err != nil {
+				return nil, err
+			}
+			return lease.Release, nil
+		}
 	}
 }
 
-func guardedSet(_ context.Context, c *client) op {
-	guard := &redisguard.Guard{Client: c.redis()}
-	return func(ctx context.Context, worker int) error {
-		return guard.Set(token.NewContext(ctx, current(resource(worker))), resource(worker), "guarded:"+resource(worker), "100", 0)
+func openRedistoken(_ context.Context, c *client) token.Issuer {
+	iss := &redistoken.Issuer{Client: c.redis()}
+	c.later(iss.Close)
+	return iss
+}
+
+// openPgtoken opens an issuer that claims or not: it raises the mark in the statement that
+// grants. It has two more connections, for notifications.
+func openPgtoken(claims bool) issuer {
+	return func(ctx context.Context, c *client) token.Issuer {
+		iss := &pgtoken.Issuer{DB: c.postgres(ctx, 2), Claims: claims}
+		c.later(iss.Close)
+		return iss
 	}
 }
 
-// lockDatabase is the database with the tables of the issuers.
-const lockDatabase = "locks"
-
-func pglockMeasurements() []measurement {
-	return []measurement{contest{
-		name: "PostgreSQL lock, ", server: postgresServer, settings: every,
-		baseline: subject{name: "two durable updates", open: twoUpdates},
-		others: []subject{
-			{name: "pgtoken Acquire, Release", open: pair(of(openPgtoken, issued)), targets: targets{overLink: {atMost(0.95)}, packets: {atMost(2)}}},
-			{name: "the same, claimed", open: claimed, targets: targets{overLink: {atMost(1)}, packets: {atMost(2)}}},
-			{name: "Locker.Hold on pgtoken", open: hold(openPgtoken)},
-		},
-	}, figure(renewAll)}
-}
-
-// update changes the worker's row, and returns when the change is on the disk.
-func update(ctx context.Context, pool *pgxpool.Pool, worker int) error {
-	return execOne(ctx, pool, updateSQL, account(worker))
-}
-
-func oneUpdate(ctx context.Context, c *client) op {
-	pool := c.postgres(ctx, lockDatabase, c.workers)
-	return func(ctx context.Context, worker int) error { return update(ctx, pool, worker) }
-}
-
-func twoUpdates(ctx context.Context, c *client) op {
-	one := oneUpdate(ctx, c)
-	return func(ctx context.Context, worker int) error {
-		if err := one(ctx, worker); err != nil {
+// rawLock is the simplest lock, without a token: SET NX PX, and a script that deletes the
+// key of its holder. It does not wait.
+func rawLock(_ context.Context, c *client) acquire {
+	client, holder := c.redis(), newHolder()
+	return func(ctx context.Context, resource string, _ bool) (unlock, error) {
+		ok, err := client.SetNX(ctx, "raw:"+resource, holder, ttl).Result()
+		if err == nil && !ok {
+			err = errHeld
+		}
+		return func(ctx context.Context) error {
+			n, err := deleteOwn.Run(ctx, client, []string{"raw:" + resource}, holder).Int()
+			if err == nil && n != 1 {
+				err = errHeld
+			}
 			return err
-		}
-		return one(ctx, worker)
+		}, err
 	}
 }
 
-// claimed uses an issuer that raises the mark in the statement that grants.
-func claimed(ctx context.Context, c *client) op {
-	iss := openClaiming(ctx, c)
-	return func(ctx context.Context, worker int) error {
-		grant, err := iss.Acquire(ctx, resource(worker), holder, ttl)
+var deleteOwn = redis.NewScript(`
+if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+return 0`)
+
+// openRedislock is github.com/bsm/redislock.
+func openRedislock(_ context.Context, c *client) acquire {
+	locker := redislock.New(c.redis())
+	return func(ctx context.Context, resource string, waits bool) (unlock, error) {
+		var options redislock.Options
+		if waits {
+			options.RetryStrategy = redislock.LinearBackoff(backoff)
+		}
+		l, err := locker.Obtain(ctx, "redislock:"+resource, ttl, &options)
 		if err != nil {
+			return nil, held(err, redislock.ErrNotObtained)
+		}
+		return l.Release, nil
+	}
+}
+
+// openRedsync is github.com/go-redsync/redsync on one server.
+func openRedsync(_ context.Context, c *client) acquire {
+	sync := redsync.New(goredis.NewPool(c.redis()))
+	return func(ctx context.Context, resource string, waits bool) (unlock, error) {
+		m := sync.NewMutex("redsync:"+resource, redsync.WithExpiry(ttl), redsync.WithTries(math.MaxInt))
+		lock := m.TryLockContext
+		if waits {
+			lock = m.LockContext
+		}
+		err := lock(ctx)
+		if taken := new(redsync.ErrTaken); errors.As(err, &taken) {
+			err = errHeld
+		}
+		return func(ctx context.Context) error {
+			ok, err := m.UnlockContext(ctx)
+			if !ok {
+				err = errors.Join(errHeld, err)
+			}
 			return err
-		}
-		if grant.Claimed.DB == nil {
-			return fmt.Errorf("%s is not claimed", grant.Token)
-		}
-		return iss.Release(ctx, grant.Token)
+		}, err
 	}
 }
 
-// renewAll renews many leases ten times over one connection. PostgreSQL plans a prepared
-// statement again for each of its first five executions.
-func renewAll(ctx context.Context, e *env) []row {
-	leases, rounds := e.size(10_000, 1000), 3
-	var ratios []float64
-	for n := range rounds {
-		ratios = append(ratios, renewTenTimes(ctx, e, fmt.Sprintf("renewed/%d/", n), leases))
+// openRueidislock is github.com/redis/rueidis/rueidislock with one key for each resource,
+// which is enough on one server. It has a client of its own.
+func openRueidislock(_ context.Context, c *client) acquire {
+	option := must(rueidis.ParseURL(c.routed(c.server.url)))
+	option.DialCtxFn = func(ctx context.Context, addr string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		return c.dial(ctx, "tcp", addr)
 	}
-	r := row{name: fmt.Sprintf("pgtoken.RenewAll of %d, the tenth call", leases), baseline: "the first call of the connection"}
-	r.cells[overLoopback] = []value{middle(ratios, atMost(1.1))}
-	return []row{r}
-}
-
-func renewTenTimes(ctx context.Context, e *env, prefix string, leases int) (ratio float64) {
-	c := &client{env: e, workers: 1, sent: new(counter)}
-	defer c.close()
-	iss := openPgtoken(ctx, c)
-	grantMany(ctx, c.postgres(ctx, lockDatabase, 1), prefix, leases)
-	must(iss.Acquire(ctx, prefix, holder, ttl)) // opens the connection and sends its first statements
-	batch := make([]token.Renewal, leases)
-	for i := range batch {
-		grant := token.Token{Resource: fmt.Sprint(prefix, i), Holder: holder, Number: manyNumber}
-		batch[i] = token.Renewal{Token: grant, TTL: time.Hour}
-	}
-	var times [10]float64
-	for call := range times {
-		start := time.Now()
-		iss.(token.BatchRenewer).RenewAll(ctx, batch)
-		times[call] = time.Since(start).Seconds()
-		for _, r := range batch {
-			check(r.Err)
+	locker := must(rueidislock.NewLocker(rueidislock.LockerOption{ClientOption: option, KeyValidity: ttl, KeyMajority: 1, TryNextAfter: ttl}))
+	c.later(func() error { locker.Close(); return nil })
+	return func(ctx context.Context, resource string, waits bool) (unlock, error) {
+		lock := locker.TryWithContext
+		if waits {
+			lock = locker.WithContext
 		}
+		_, cancel, err := lock(ctx, resource)
+		return func(context.Context) error { cancel(); return nil }, held(err, rueidislock.ErrNotLocked) // it reports no errors
 	}
-	return times[9] / times[0]
-}
-
-// manyNumber is the number of the leases of grantMany.
-const manyNumber = 33
-
-// grantMany writes the leases that as many acquisitions would write.
-func grantMany(ctx context.Context, pool *pgxpool.Pool, prefix string, leases int) {
-	must(pool.CopyFrom(ctx, pgx.Identifier{"fencepost", "leases"}, []string{"resource", "number", "holder", "expires_at"},
-		pgx.CopyFromSlice(leases, func(i int) ([]any, error) {
-			return []any{fmt.Sprint(prefix, i), int64(manyNumber), holder, time.Now().Add(time.Hour)}, nil
-		})))
 }

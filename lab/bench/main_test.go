@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"io"
-	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/test/leaktest"
@@ -19,123 +19,170 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m)
 }
 
-var three = []group{{name: "redis"}, {name: "write"}, {name: "http"}}
-
-func TestOptions(t *testing.T) {
-	t.Parallel()
-	for args, c := range map[string]struct {
-		pace   pace
-		groups string
-	}{
-		"":                          {full, "redis,write,http"},
-		"-quick":                    {quick, "redis,write,http"},
-		"-only write":               {full, "write"},
-		"-only=http,redis":          {full, "redis,http"},
-		"-only write,write":         {full, "write"},
-		"-quick -only write":        {quick, "write"},
-		"--quick=false --only=http": {full, "http"},
-	} {
-		p, chosen, err := parse(three, strings.Fields(args), t.Output())
-		require.NoError(t, err, args)
-		require.Equal(t, c.pace, p, args)
-		require.Equal(t, c.groups, names(chosen), args)
-	}
-	for args, want := range map[string]string{
-		"-only pglock":       `no group "pglock": there are redis,write,http`,
-		"-only write,pglock": `no group "pglock": there are redis,write,http`,
-		"-only write,":       `no group "": there are redis,write,http`,
-		"-quick write":       `unknown argument "write"`,
-		"-fast":              "flag provided but not defined: -fast",
-		"-only":              "flag needs an argument: -only",
-	} {
-		var printed strings.Builder
-		_, _, err := parse(three, strings.Fields(args), &printed)
-		require.EqualError(t, err, want)
-		require.Empty(t, printed.String(), "run prints the error, once")
-	}
-	var help strings.Builder
-	_, _, err := parse(three, []string{"-h"}, &help)
-	require.ErrorIs(t, err, flag.ErrHelp)
-	for _, text := range []string{"-quick", "-only groups", "redis,write,http"} {
-		require.Contains(t, help.String(), text)
-	}
-	require.Equal(t, "redis,handover,renew,pglock,write,once,http,scale", names(groups()))
+// These counts do not depend on the machine.
+var packetsOf = map[string]float64{
+	"Redis lock, Acquire, Release": 2, "Redis lock, Locker.Hold": 2, "refused, Acquire": 1, "Redis write, redisguard Set": 1,
+	"PostgreSQL lock, pgtoken Acquire, Release": 2, "PostgreSQL lock, the same, claimed": 2,
+	"PostgreSQL write, Table.Update": 1, "PostgreSQL write, On.Exec": 1, "PostgreSQL transaction, Update": 3,
+	"PostgreSQL transaction, Once": 3, "PostgreSQL transaction, Once with a result": 4, "HTTP request, httpguard": 1,
 }
 
-// one returns a group with one figure.
-func one(f figure) []group { return []group{{"write", []measurement{f}}} }
-
-func TestRowsArePrintedBeforeWhatFails(t *testing.T) {
+// Each group is measured on real servers. Each operation checks its own effect.
+func TestEverythingIsMeasured(t *testing.T) {
 	t.Parallel()
-	var out, errs strings.Builder
-	all := one(func(context.Context, *env) []row { return []row{{name: "ours", baseline: "plain"}} })
-	all[0].all = append(all[0].all, figure(func(context.Context, *env) []row { return must([]row(nil), errors.New("connection refused")) }))
-	require.Equal(t, 2, run(all, nil, &out, &errs))
-	require.Equal(t, tableHead+"| ours | plain | | | | | | |\n", out.String())
-	require.Equal(t, "bench: write: connection refused\n", errs.String())
+	for _, g := range groups {
+		if g.name == "renew" {
+			continue // below, with fewer leases
+		}
+		t.Run(g.name, func(t *testing.T) {
+			t.Parallel()
+			contests := g.contests
+			require.NoError(t, measure(t.Context(), newEnv(true), []string{g.name}, func(rows []row) error {
+				c := contests[0]
+				contests = contests[1:]
+				require.Len(t, rows, len(c.settings)*(1+len(c.others)))
+				for i, r := range rows {
+					require.Equal(t, g.name, r.Group)
+					require.NotEmpty(t, r.Versions["go"])
+					require.True(t, c.server == noServer || r.Versions[string(c.server)] != "")
+					for _, col := range c.settings[i/(1+len(c.others))].fills {
+						_, has := r.Measured[col.key()]
+						require.True(t, has || r.Contender == r.Baseline, "%s: %s", r.Contender, col.title)
+						require.True(t, col.counted || !has || r.Contender == r.Baseline || r.Ratios[col.name].Median > 0, "%s: %s", r.Contender, col.title)
+					}
+					if want, ok := packetsOf[r.Contest+", "+r.Contender]; ok && r.Measured["packets_per_operation"] > 0 {
+						require.InDelta(t, want, r.Measured["packets_per_operation"], 0.05, r.Contender)
+					}
+				}
+				return nil
+			}))
+			require.Empty(t, contests)
+		})
+	}
+}
+
+// This test is not parallel: the memory of other tests would be counted.
+func TestLeasesAreKeptAlive(t *testing.T) {
+	e, c := newEnv(true), keepingAlive(500)
+	defer func() { require.NoError(t, e.close()) }()
+	c.settings[0].block = 10 * time.Second // each is renewed in time, also on a busy machine
+	rows, err := c.measure(t.Context(), e)
+	require.NoError(t, err)
+	require.Greater(t, rows[0].Measured["memory_bytes_per_lease"], 2048.0, "the stack of a goroutine")
+	require.Less(t, rows[1].Ratios["memory"].Median, 1.0)
+	require.Less(t, rows[1].Measured["packets_per_operation"], rows[0].Measured["packets_per_operation"]/2, "one packet per renewal")
+}
+
+// started returns a client of a server that ends with the test.
+func started(t *testing.T, kind serverKind, via route) *client {
+	t.Helper()
+	e := newEnv(true)
+	c := &client{env: e, server: e.started(t.Context(), kind), setting: setting{workers: 4, clients: 1, via: via}}
+	t.Cleanup(func() { require.NoError(t, errors.Join(c.close(), e.close())) })
+	return c
+}
+
+func TestAHeldLockIsRefusedAndThenHandedOver(t *testing.T) {
+	t.Parallel()
+	for kind, libraries := range map[serverKind]map[string]library{
+		redisServer: {
+			"raw": rawLock, "issuer": issued(openRedistoken), "Locker": leased(openRedistoken),
+			"redislock": openRedislock, "redsync": openRedsync, "rueidislock": openRueidislock,
+		},
+		postgresServer: {"issuer": issued(openPgtoken(false)), "claiming": issued(openPgtoken(true)), "Locker": leased(openPgtoken(false))},
+	} {
+		c := started(t, kind, direct)
+		for name, open := range libraries {
+			waits, tries := name != "raw" && name != "issuer" && name != "claiming", name != "Locker"
+			lock := open(t.Context(), c)
+			release, err := lock(t.Context(), "account/42", true)
+			require.NoError(t, err, name)
+			if tries {
+				_, err = open(t.Context(), c)(t.Context(), "account/42", false)
+				require.ErrorIs(t, err, errHeld, name)
+			}
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			_, err = lock(ended, "account/42", true)
+			require.Error(t, err, name)
+			granted := make(chan error, 1)
+			go func() {
+				if !waits {
+					granted <- nil
+					return
+				}
+				release, err := lock(t.Context(), "account/42", true)
+				if err == nil {
+					err = release(t.Context())
+				}
+				granted <- err
+			}()
+			require.NoError(t, release(t.Context()), name)
+			require.NoError(t, <-granted, name)
+		}
+	}
+}
+
+// Each write is one operation, and its row changes.
+func TestAWriteWrites(t *testing.T) {
+	t.Parallel()
+	c := started(t, postgresServer, direct)
+	c.workers = 1
+	pool := must(pgxpool.New(t.Context(), c.server.url))
+	defer pool.Close()
+	for _, contest := range writeContests {
+		for _, contender := range append(contest.others, contest.baseline) {
+			const sql = "SELECT (SELECT sum(balance) FROM accounts) + (SELECT sum(balance) FROM fenced) + " +
+				"(SELECT count(*) FROM fencepost.units) + (SELECT coalesce(sum(number), 0) FROM fencepost.marks WHERE resource LIKE 'minted/%')"
+			var before, after float64
+			require.NoError(t, pool.QueryRow(t.Context(), sql).Scan(&before))
+			block := contender.open(t.Context(), c)
+			_, err := block(t.Context(), 0)
+			require.NoError(t, err, contender.name)
+			require.NoError(t, pool.QueryRow(t.Context(), sql).Scan(&after))
+			require.NotEqual(t, before, after, contender.name)
+		}
+	}
+}
+
+func TestTheLinkTakesAQuarterOfAMillisecond(t *testing.T) {
+	t.Parallel()
+	client := started(t, redisServer, linked).redis()
+	require.NoError(t, client.Ping(t.Context()).Err())
+	for range 100 {
+		start := time.Now()
+		require.NoError(t, client.Ping(t.Context()).Err())
+		require.GreaterOrEqual(t, time.Since(start), 2*oneWay)
+	}
+	large := strings.Repeat("a large value", 1<<20) // in many chunks
+	require.NoError(t, client.Set(t.Context(), "large", large, 0).Err())
+	text, err := client.Get(t.Context(), "large").Result()
+	require.NoError(t, err)
+	require.True(t, large == text, "all data arrives unchanged")
+}
+
+func TestTheCPUOfAServerGrowsWithItsWork(t *testing.T) {
+	t.Parallel()
+	ofPostgres, ofRedis := started(t, postgresServer, direct), started(t, redisServer, direct)
+	pool, client := ofPostgres.postgres(t.Context(), 0), ofRedis.redis()
+	require.NoError(t, pool.Ping(t.Context()))
+	before := []time.Duration{ofPostgres.server.cpu(), ofRedis.server.cpu()}
+	must(pool.Exec(t.Context(), "SELECT count(*) FROM generate_series(1, 1000000)"))
+	check(client.Eval(t.Context(), "for i = 1, 1000000 do redis.sha1hex('') end return 1", nil).Err())
+	require.Greater(t, ofPostgres.server.cpu()-before[0], time.Millisecond)
+	require.Greater(t, ofRedis.server.cpu()-before[1], time.Millisecond)
 }
 
 func TestTheServersEndHoweverTheRunDoes(t *testing.T) {
 	t.Parallel()
-	for name, failure := range map[string]error{"measured": nil, "failed": errors.New("connection refused")} {
-		stopped := 0
-		var errs strings.Builder
-		status := run(one(func(_ context.Context, e *env) []row {
-			e.closers = append(e.closers, func() error { stopped++; return errors.New("it does not end") })
-			return must([]row(nil), failure)
-		}), nil, io.Discard, &errs)
-		require.Equal(t, 2, status, name)
-		require.Equal(t, 1, stopped, name)
-		require.Contains(t, errs.String(), "it does not end", name)
-	}
-	var errs strings.Builder
-	require.Equal(t, 2, run(groups(), []string{"-only", "locks"}, io.Discard, &errs), "no server starts")
-}
-
-// This test is not parallel: the signal reaches every run of this process.
-func TestAnInterruptEndsTheServers(t *testing.T) {
-	self, err := os.FindProcess(os.Getpid())
-	require.NoError(t, err)
-	stopped := 0
-	var errs strings.Builder
-	require.Equal(t, 130, run(one(func(ctx context.Context, e *env) []row {
-		e.closers = append(e.closers, func() error { stopped++; return nil })
-		check(self.Signal(os.Interrupt))
-		<-ctx.Done()
-		return must([]row(nil), ctx.Err())
-	}), nil, io.Discard, &errs))
-	require.Equal(t, "bench: ended by signal: interrupt\n", errs.String())
-	require.Equal(t, 1, stopped)
-}
-
-func TestARowIsALineOfMarkdown(t *testing.T) {
-	t.Parallel()
-	r := row{name: "Table.Update", baseline: "plain UPDATE"}
-	r.cells[overLink] = []value{{median: 1.0249, target: atMost(1.02)}, {median: 1.0251, target: atMost(1.02)}}
-	r.cells[serverCPU] = []value{{median: 0.98949, target: atLeast(0.99)}, {median: 0.9895, target: atLeast(0.99)}}
-	r.cells[overLoopback] = []value{{median: 1, q1: 0.9951, q3: 1.0049, noise: true}}
-	r.cells[packets] = []value{{}, {median: 12.345}, {median: 1070.4}}
-	require.Equal(t, "| Table.Update | plain UPDATE | 1.02 (≤ 1.02) · **1.03** (≤ 1.02) | **0.989** (≥ 0.99) · 0.990 (≥ 0.99) | | "+
-		"1.00 [0.995–1.00] | 0 · 12.3 · 1070 | |\n", r.String())
-}
-
-// The values are those of R's quantile(x, p), whose default is type 7.
-func TestQuantile(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		sorted  []float64
-		p, want float64
-	}{
-		{[]float64{7}, 0.25, 7},
-		{[]float64{7}, 1, 7},
-		{[]float64{1, 2}, 0.5, 1.5},
-		{[]float64{1, 2, 3, 4}, 0, 1},
-		{[]float64{1, 2, 3, 4}, 0.25, 1.75},
-		{[]float64{1, 2, 3, 4}, 0.75, 3.25},
-		{[]float64{1, 2, 4, 8, 16}, 0.75, 8},
-		{[]float64{0.9, 1, 1, 1.1, 1.3, 9}, 0.75, 1.25},
-	} {
-		require.InDelta(t, c.want, quantile(c.sorted, c.p), 1e-12, "%v at %v", c.sorted, c.p)
-	}
-	require.Equal(t, value{median: 2, q1: 1.5, q3: 3, target: atMost(2)}, middle([]float64{4, 1, 2}, atMost(2)), "unsorted values")
+	require.EqualError(t, measure(t.Context(), newEnv(true), []string{"http", "locks"}, nil), `no group "locks"`)
+	e, stopped, broken := newEnv(true), 0, errors.New("it does not end")
+	e.later(func() error { stopped++; return broken })
+	err := measure(t.Context(), e, []string{"http"}, func([]row) error { return io.ErrShortWrite })
+	require.ErrorIs(t, err, io.ErrShortWrite)
+	require.ErrorIs(t, err, broken)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("ended by signal"))
+	require.ErrorContains(t, measure(ctx, e, []string{"http"}, nil), "ended by signal")
+	require.Equal(t, 2, stopped)
 }
