@@ -172,11 +172,11 @@ var budgets = map[string]int{
 	"cmd/fencepost":         6_020,
 	"contrib":               2_365,
 	"examples":              1_818,
-	"lab":                   5_549,
+	"lab":                   5_559,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 54_633
+const allLines = 54_643
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -30,6 +30,7 @@ var redisContests = []contest{
 		baseline: contender{"SET NX PX, compare-and-delete", each(pair(rawLock))},
 		others: []contender{
 			{"Acquire, Release", each(pair(issued(openRedistoken)))},
+			{"the same through an AutoPipeliner", each(pair(issued(openPipelined)))},
 			{"Locker.Hold", each(hold(openRedistoken))},
 			{"redislock", each(pair(openRedislock))},
 			{"redsync", each(pair(openRedsync))},
@@ -180,6 +181,15 @@ func leased(open issuer) library {
 
 func openRedistoken(_ context.Context, c *client) token.Issuer {
 	iss := &redistoken.Issuer{Client: c.redis()}
+	c.later(iss.Close)
+	return iss
+}
+
+// openPipelined opens an issuer whose commands go-redis sends together.
+func openPipelined(_ context.Context, c *client) token.Issuer {
+	pipeliner := must(c.redis().AutoPipeline())
+	c.later(pipeliner.Close)
+	iss := &redistoken.Issuer{Client: pipeliner}
 	c.later(iss.Close)
 	return iss
 }
