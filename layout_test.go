@@ -169,14 +169,14 @@ var budgets = map[string]int{
 	"internal/history":      2_553,
 	"internal/timeline":     738,
 	"internal/test":         3_429,
-	"cmd/fencepost":         6_020,
+	"cmd/fencepost":         6_009,
 	"contrib":               2_365,
 	"examples":              1_818,
 	"lab":                   5_559,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 54_643
+const allLines = 54_632
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -72,17 +72,6 @@ func PostgresConfig(url, application string) (*pgx.ConnConfig, error) {
 	return config.ConnConfig, nil
 }
 
-// Postgres connects within [Timeout].
-func Postgres(ctx context.Context, config *pgx.ConnConfig) (*pgx.Conn, error) {
-	ctx, cancel := Within(ctx)
-	defer cancel()
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return nil, fmt.Errorf("postgres cannot be used: %w", WithCause(ctx, err))
-	}
-	return conn, nil
-}
-
 // PostgresDB returns a database/sql pool, if the server answers within [Timeout].
 func PostgresDB(ctx context.Context, config *pgx.ConnConfig) (*sql.DB, error) {
 	ctx, cancel := Within(ctx)
