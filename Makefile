@@ -1,7 +1,7 @@
 # Fencepost's commands. `make` alone lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup test check shell test-busy verify containers test-oldest test-newest lint tidy vet-os fuzz simulate rounds failures acknowledged cuts proof torture bench
+.PHONY: help setup test check shell test-busy verify containers test-oldest test-newest lint tidy vet-os fuzz simulate seeds rounds failures acknowledged cuts proof torture bench
 
 FUZZTIME ?= 60s
 BUSY ?= 5
@@ -10,6 +10,7 @@ FAILURES ?= 100
 ACKNOWLEDGED ?= 100000
 CUTS ?= 1
 TORTURE ?= 100000
+SEEDS ?= 100000
 ON_CONTAINERS := ./token/... ./lock ./guard/... ./sqlguard/... ./redisguard ./migrations ./simulations/pgxpoint ./simulations/sqlpoint ./internal/...
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
@@ -31,7 +32,7 @@ shell: ## start a shell with the servers and flags of the tests: for go test -ru
 test-busy: ## run the tests BUSY (5) times beside three busy loops for each core
 	@scripts/test-busy $(BUSY)
 
-verify: ## run all checks: linters, all tests with -race, the lab, fuzz tests, containers, oldest and newest drivers (up to an hour)
+verify: ## run all checks: linters, all tests with -race, seeds in fake time, the lab, fuzz tests, containers, oldest and newest drivers (up to an hour)
 	@scripts/verify
 
 containers: ## test the containers module, then the packages that use drivers, on servers in containers
@@ -63,6 +64,10 @@ fuzz: ## run each fuzz test for FUZZTIME (60s)
 
 simulate: ## show how a paused writer is refused; ARGS="--rounds 3" passes flags
 	go run ./cmd/fencepost simulate $(ARGS)
+
+seeds: ## play SEEDS (100000) seeds of the simulation in fake time, guarded and unguarded, and judge each run
+	@set -o pipefail; FENCEPOST_SEEDS=$(SEEDS) go test ./simulations \
+		-run '^TestStressSeeds$$' -count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
 
 rounds: ## stop real writers ROUNDS (1000) times in each way on each resource, and print a table
 	@set -o pipefail; FENCEPOST_ROUNDS=$(ROUNDS) go test ./simulations/process \
