@@ -131,6 +131,7 @@ func (b backwards) Acquire(ctx context.Context, resource, holder string, ttl tim
 	return grant, err
 }
 
+// TestStressSourceMutants makes more mistakes, in the source.
 func TestInFakeTimeBrokenPartsAreCaught(t *testing.T) {
 	t.Parallel()
 	for rule, broken := range map[string]func(*world){
