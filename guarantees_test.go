@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/internal/history"
 )
 
 // The page is true only as long as the tests that it names exist.
@@ -24,6 +26,22 @@ func TestGuaranteesNameFilesThatExist(t *testing.T) {
 	for _, m := range regexp.MustCompile("`([a-z_/]+\\.[a-z]+)`").FindAllStringSubmatch(guarantees(t), -1) {
 		if strings.Contains(m[1], "/") {
 			require.FileExists(t, filepath.FromSlash(m[1]))
+		}
+	}
+}
+
+func TestGuaranteesNameRulesThatExist(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for _, rule := range history.Rules() {
+		known[rule.ID] = true
+	}
+	tables := regexp.MustCompile(`(?m)^\| promise \| model \| test \| simulation \|\n(?:\|.*\n)+`).FindAllString(guarantees(t), -1)
+	require.NotEmpty(t, tables)
+	for _, row := range strings.Split(strings.Join(tables, ""), "\n") {
+		cells := strings.Split(row, " | ")
+		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[len(cells)-1], -1) {
+			require.True(t, known[m[1]], "there is no rule %s", m[1])
 		}
 	}
 }

@@ -2,8 +2,6 @@
 // no code itself. No package outside of the lab imports it, and it is not released. `make
 // verify` runs all of it in a short form.
 //
-//   - explore, dst: the decisions about locks, leases, marks and requests, run in
-//     simulated time under all faults. `go run -C lab ./explore`.
 //   - proof: a model of the protocol that SPIN searches. `make proof`.
 //   - durability: acknowledged writes that must not be lost. `make acknowledged`.
 //   - failures: the issuers, with servers that are killed, cut off or promoted, and writes

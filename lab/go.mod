@@ -8,7 +8,6 @@ replace (
 )
 
 require (
-	github.com/alecthomas/kong v1.17.0
 	github.com/fencepost/fencepost v0.1.0
 	github.com/fencepost/fencepost/contrib/redisquorum v0.0.0
 	github.com/go-sql-driver/mysql v1.8.1

@@ -49,7 +49,7 @@ func playSeeds(t *testing.T, seeds int, s func(*testing.T) *site) {
 					c := crowd{seed: uint64(seed), site: s}
 					w := c.play(t)
 					if err := w.judge(); err != nil {
-						t.Fatalf("seed %d: %v", seed, err)
+						t.Fatalf("seed %d: %v\n%s", seed, err, w.transcript())
 					}
 					require.Zero(t, w.lost(), "seed %d", seed)
 					units.Add(int64(len(w.units)))

@@ -2,8 +2,7 @@
 // one process: requests under one token may, requests under two tokens may not. It has no
 // mutex, no channel and no goroutine: callers must synchronize.
 //
-// Package httpguard calls it under a mutex. Package lab/dst calls it from a simulated
-// service.
+// Package httpguard calls it under a mutex. Tests call it in every order.
 package inflight
 
 import (

@@ -1,9 +1,8 @@
 // Package lockstate decides which holder has a lock, and under which number. It has no
 // clock, no goroutine and no network: the caller passes the time.
 //
-// It has two callers. Package memtoken calls it under a mutex. Package lab/dst calls it
-// from a simulated server whose clock jumps and whose memory is lost, so the simulator
-// tests the code that runs in production.
+// Package memtoken calls it under a mutex. Tests call it at times of their choice, with
+// clocks that go backward.
 package lockstate
 
 import (

@@ -3,8 +3,8 @@
 // whether a guard's refusal means that the issuer has forgotten. It has no clock,
 // no timer and no goroutine: the caller passes the time.
 //
-// Two callers share it. Package lock calls it from its renewer. Package lab/dst
-// calls it from simulated processes that are stopped, cut off and killed.
+// Package lock calls it from its renewer and its recovery. Tests call it at times of
+// their choice.
 package schedule
 
 import (
