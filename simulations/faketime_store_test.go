@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/httpguard/signature"
 	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/internal/history"
 	"github.com/fencepost/fencepost/token"
@@ -48,10 +50,20 @@ func newStore(recorder *history.Recorder, draw *randomSource) *store {
 	s := &store{Recorder: recorder, row: row{version: 1}, draw: draw}
 	s.marks.marks = new(guard.Memory)
 	s.service = httpguard.Middleware{
-		Resources: func(*http.Request) ([]string, error) { return []string{disputed}, nil }, Store: remote{&s.marks, draw},
+		Resources: func(*http.Request) ([]string, error) { return []string{disputed}, nil },
+		Store:     remote{&s.marks, draw}, Keyring: keyring,
 	}.Wrap(http.HandlerFunc(s.serve))
 	return s
 }
+
+// keyring signs the tokens that holders send to the service.
+var keyring = func() *signature.Keyring {
+	ring, err := signature.New(signature.Key{ID: "k", Secret: make([]byte, signature.MinSecret)})
+	if err != nil {
+		panic(err)
+	}
+	return ring
+}()
 
 func (s *store) read() row {
 	s.mu.Lock()
@@ -113,6 +125,19 @@ func (s *store) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.apply(a.unit, seen, a.op)
+}
+
+// forge sends a number that no issuer has made to the service. If it were admitted, no
+// holder could write afterwards.
+func (s *store) forge(ctx context.Context, number int64) {
+	text, err := httpguard.Format(token.Token{Resource: disputed, Number: number, Holder: "stranger"})
+	if err != nil {
+		panic(err)
+	}
+	ctx = context.WithValue(ctx, attemptKey{}, &attempt{new(unit), new(history.Op)})
+	req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/42", http.NoBody)
+	req.Header.Set(httpguard.Header, text)
+	s.service.ServeHTTP(httptest.NewRecorder(), req)
 }
 
 // think returns how long work takes: usually short, sometimes longer than a lease.

@@ -212,8 +212,9 @@ func (w *world) disturb(draw *randomSource, working *sync.WaitGroup, p *process)
 	}
 }
 
-// plan plans what happens to the issuer and to the store. Marks are pruned whatever the
-// faults, even those of a live lease, by a clock that may be ahead of the issuer's.
+// plan plans what happens to the issuer and to the store. Whatever the faults, marks are
+// pruned, even those of a live lease, by a clock that may be ahead of the issuer's, and the
+// service gets a forged token.
 func (w *world) plan(draw *randomSource) {
 	if w.faults.has(ahead) { // a holder of that time has left its number at the mark
 		tok := token.Token{Resource: disputed, Number: numberAt(time.Now().Add(draw.upTo(time.Hour))), Holder: "past"}
@@ -249,6 +250,10 @@ func (w *world) plan(draw *randomSource) {
 	for range draw.random.IntN(6) {
 		at, skew := draw.upTo(horizon), draw.upTo(leaseTTL)-leaseTTL*9/10
 		time.AfterFunc(at, func() { w.prune(numberAt(time.Now().Add(skew))) })
+	}
+	at, number := draw.upTo(troubled), numberAt(time.Now().Add(365*24*time.Hour))
+	if w.served && !failpoint.IsUnguarded(w.ctx) { // the twin would be broken by this alone
+		time.AfterFunc(at, func() { w.forge(w.ctx, number) })
 	}
 	if w.faults&(loses|delays|duplicates) != 0 {
 		w.fault("network", "messages are lost, late or doubled", troubled)
@@ -372,7 +377,7 @@ func (p *process) post(ctx context.Context, u *unit) error {
 	if err != nil {
 		return err
 	}
-	resp, err := httpguard.Transport{Base: p, Hosts: []string{"bank"}}.RoundTrip(req)
+	resp, err := httpguard.Transport{Base: p, Hosts: []string{"bank"}, Keyring: keyring}.RoundTrip(req)
 	if err != nil {
 		return err
 	}
