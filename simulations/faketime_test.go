@@ -131,8 +131,8 @@ func TestInFakeTimeAHerdOfWaitersGetsThroughOneByOne(t *testing.T) {
 	})
 }
 
-// onRedis is a Redis in memory, with its scripts and expiries in fake time, and a client
-// for each process. Its clock can jump.
+// onRedis is a Redis in memory, with its scripts and expiries in fake time. Each issuer has a
+// client of its own. The server's clock can jump.
 func onRedis(t *testing.T) *site {
 	t.Helper()
 	server := miniredis.NewMiniRedis()

@@ -99,9 +99,9 @@ func newWorld(ctx context.Context, seed uint64, s *site) *world {
 	return w
 }
 
-// site is where an issuer keeps its state.
+// site is where issuers keep their state.
 type site struct {
-	issuer func() token.Issuer // for one process
+	issuer func() token.Issuer
 	forget func()
 	jump   func(time.Duration) // nil: its clock cannot jump
 }
@@ -112,6 +112,7 @@ func inMemory(*testing.T) *site {
 	return &site{issuer: func() token.Issuer { return far }, forget: func() { far = new(memtoken.Issuer) }}
 }
 
+// link makes an issuer that processes reach from now on.
 func (w *world) link() {
 	ctx, stop := context.WithCancelCause(context.WithoutCancel(w.ctx))
 	w.current, w.stop = &link{w.site.issuer(), ctx}, stop
