@@ -107,8 +107,6 @@ var layout = map[string][]string{
 
 	// The lab: what proves, and ships to no user. Nothing imports it.
 	"lab":         {},
-	"lab/dst":     {"token", "httpguard/signature", "guard", "internal/history", "internal/inflight", "internal/lockstate", "internal/schedule"},
-	"lab/explore": {"*"},
 	"lab/release": {},
 
 	"contrib/gormguard":   {"guard", "sqlguard/stdsql", "gorm.io/gorm"},
