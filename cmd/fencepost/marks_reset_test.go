@@ -1,14 +1,20 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/internal/test/pgtest"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 )
 
 func TestMarksReset(t *testing.T) { onEach(t, testMarksReset) }
@@ -54,6 +60,9 @@ func testMarksReset(t *testing.T, newMarked func(t *testing.T) *marked) {
 		require.Zero(t, done.status, done.err)
 		n, _ := m.mark("account/42")
 		require.Equal(t, int64(40), n)
+		if m.pool != nil {
+			require.Contains(t, done.out, "SET last_token = 40, ", "the clock may be above every number of the issuer")
+		}
 	})
 	t.Run("changes nothing for another answer", func(t *testing.T) {
 		t.Parallel()
@@ -79,8 +88,9 @@ func testMarksReset(t *testing.T, newMarked func(t *testing.T) *marked) {
 			"account/42":             "the mark of account/42 is not above the server's clock, so issuers reach it: --number=N resets it all the same",
 			"account/43":             "account/43 has no mark: nothing to reset",
 			"account/42 --number 44": "marks: number 44 must be at least 45: ", "account/42 --number 0": "marks: number 0 must be at least 45: ",
-			"account/42 --number 999999999999999": "marks: number 999999999999999 is 2286-11-20 17:46:39.99 UTC, 9",
-			"account/42 --wait 0s":                "wait: 0s: must be at least 1ms",
+			"account/42 --number 999999999999999":     "marks: number 999999999999999 is 2286-11-20 17:46:39.99 UTC, 9",
+			"account/42 --number 9223372036854775807": "marks: number 9223372036854775807 must be at most 999999999999999\n",
+			"account/42 --wait 0s":                    "wait: 0s: must be at least 1ms",
 		} {
 			done := m.run(append([]string{"reset"}, strings.Fields(args)...)...)
 			require.Equal(t, 2, done.status, args)
@@ -106,6 +116,42 @@ func testMarksReset(t *testing.T, newMarked func(t *testing.T) *marked) {
 		n, _ = m.mark("account/42")
 		require.Less(t, n, int64(poison))
 	})
+}
+
+// Behind a pooler, other clients get the session that a command has used. A limit of its waits,
+// left there, would make their writes fail.
+//
+// hazard P8
+func TestMarksResetLeavesNoSettingInASessionOfAPooler(t *testing.T) {
+	t.Parallel()
+	m := newMarked(t)
+	m.admit("account/42", poison, "forged")
+	pooler := testenv.PgBouncer(t)
+	config, err := pgx.ParseConfig(pooler)
+	require.NoError(t, err)
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	m.flags[1] = pooler
+	done := m.run("reset", "account/42", "--confirm", "account/42")
+	require.Zero(t, done.status, done.err)
+	client, err := pgx.ConnectConfig(t.Context(), config)
+	require.NoError(t, err)
+	defer client.Close(context.WithoutCancel(t.Context()))
+	require.Equal(t, "0", pgtest.Query[string](t, client, "SELECT current_setting('lock_timeout')"))
+}
+
+// A wait without end, and a role whose transactions are SERIALIZABLE.
+func TestMarksResetSetsItsOwnTransaction(t *testing.T) {
+	t.Parallel()
+	m := newMarked(t)
+	m.admit("account/42", poison, "forged")
+	server, err := url.Parse(m.flags[1])
+	require.NoError(t, err)
+	query := server.Query()
+	query.Set("default_transaction_isolation", "serializable")
+	server.RawQuery = query.Encode()
+	m.flags[1] = server.String()
+	done := m.run("reset", "account/42", "--confirm", "account/42", "--wait", "9999h")
+	require.Zero(t, done.status, done.err)
 }
 
 func TestMarksResetIsInterruptedAtThePrompt(t *testing.T) {

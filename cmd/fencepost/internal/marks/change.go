@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -151,7 +152,7 @@ func (c *resetCmd) Run(std cli.Streams, m *Cmd) error {
 			Time     time.Time `json:"time"`
 		}{c.Resource, old.Mark, fresh, fresh.time()}
 		text := fmt.Sprintf("The mark of %s was %d, of %s. It is %d (%s) now. %s",
-			cli.Visible(c.Resource), old.Mark.Number, cli.Visible(old.Mark.Holder), fresh, fresh.date(), db.afterReset)
+			cli.Visible(c.Resource), old.Mark.Number, cli.Visible(old.Mark.Holder), fresh, fresh.date(), db.afterReset(c.Number))
 		return cli.PrintResult(std.Out, c.JSON, object, text)
 	})
 }
@@ -170,6 +171,8 @@ func (c *resetCmd) check(now *state) (fresh number, err error) {
 	switch {
 	case c.Number == nil && now.Mark.Number <= now.Clock:
 		err = fmt.Errorf("marks: the mark of %s is not above the server's clock, so issuers reach it: --number=N resets it all the same", name)
+	case fresh > token.MaxNumber:
+		err = fmt.Errorf("marks: number %d must be at most %d", fresh, int64(token.MaxNumber))
 	case fresh > now.Clock+number(24*time.Hour/unit):
 		err = fmt.Errorf("marks: number %d is %s, %s, more than a day: every token up to it would be refused", fresh, fresh.date(), fresh.age(now.Clock))
 	case fresh < max(now.Floor, 1):
@@ -215,10 +218,21 @@ func prunePostgres(ctx context.Context, db *database, cutoff int64) (rows, units
 	return rows, units, nil
 }
 
+// resetPostgres sets lock_timeout for its transaction only: behind a pooler in transaction mode the
+// reset could have another session, and other clients get the session that has the setting.
 func resetPostgres(ctx context.Context, db *database, c *resetCmd) (fresh number, err error) {
-	_, err = db.ExecContext(ctx, "SELECT set_config('lock_timeout', $1, false)", fmt.Sprint(c.Wait.Milliseconds()))
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		return 0, err
+	}
+	defer tx.Rollback()
+	wait := min(c.Wait.Milliseconds(), math.MaxInt32) // the server's limit
+	_, err = tx.ExecContext(ctx, "SELECT set_config('lock_timeout', $1, true)", fmt.Sprint(wait))
 	if err == nil {
 		err = db.row(ctx, "SELECT {schema}.reset($1, $2)", []any{c.Resource, c.Number}, &fresh)
+	}
+	if err == nil {
+		err = tx.Commit()
 	}
 	return fresh, err
 }

@@ -52,9 +52,9 @@ type database struct {
 
 // dialect is what differs between PostgreSQL and MySQL.
 type dialect struct {
-	names      *strings.Replacer // in statements: the tables, the clock as a number, placeholders
-	sessions   string            // lists the sessions that write or wait; empty if the server cannot
-	afterReset string            // what else an operator must know
+	names      *strings.Replacer         // in statements: the tables, the clock as a number, placeholders
+	sessions   string                    // lists the sessions that write or wait; empty if the server cannot
+	afterReset func(given *int64) string // what else an operator must know, by --number
 
 	// prune raises the floor to the cutoff, deletes the marks below it except those of busy
 	// resources, and then expired units, in short transactions. It returns how many rows and
@@ -70,7 +70,7 @@ func dialectOf(server *connect.Server) dialect {
 		return dialect{
 			names: strings.NewReplacer("{marks}", "fencepost_marks", "{floor}", "fencepost_floor", "$1", "?", "$2", "?",
 				"{clock}", "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 10"),
-			afterReset: "MySQL does not log the old mark: keep this output if you need it.\n",
+			afterReset: func(*int64) string { return "MySQL does not log the old mark: keep this output if you need it.\n" },
 			prune:      pruneMySQL, reset: resetMySQL,
 		}
 	}
@@ -78,8 +78,14 @@ func dialectOf(server *connect.Server) dialect {
 	return dialect{
 		names:    strings.NewReplacer("{schema}", schema, "{marks}", schema+".marks", "{floor}", schema+".floor", "{clock}", schema+".number_at(clock_timestamp())"),
 		sessions: sessionsSQL,
-		afterReset: "The server's log has the old mark.\nA row with its own mark (rowguard.Table) keeps it. Lower it too: UPDATE … SET last_token = " +
-			schema + ".number_at(now()), last_holder = 'reset', after SELECT " + schema + ".bypass(…) in the same transaction if the table is protected.\n",
+		afterReset: func(given *int64) string {
+			fresh := schema + ".number_at(now())"
+			if given != nil { // its issuer may not count from the clock
+				fresh = fmt.Sprint(*given)
+			}
+			return "The server's log has the old mark.\nA row with its own mark (rowguard.Table) keeps it. Lower it too: UPDATE … SET last_token = " +
+				fresh + ", last_holder = 'reset', after SELECT " + schema + ".bypass(…) in the same transaction if the table is protected.\n"
+		},
 		prune: prunePostgres, reset: resetPostgres,
 	}
 }
