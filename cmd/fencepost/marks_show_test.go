@@ -117,3 +117,21 @@ func TestMarksShowsSessionsThatAreAdmittedOrWait(t *testing.T) {
 	require.NoError(t, <-waited)
 	require.Regexp(t, `(?m)^  \d+ +raises the mark +\S+ +the waiter `, m.run("show", "account/42").out)
 }
+
+// A prepared transaction keeps its locks without a process, also across a restart.
+func TestMarksShowsAPreparedTransaction(t *testing.T) {
+	t.Parallel()
+	server := testenv.OwnPostgres(t, "max_prepared_transactions=1")
+	flags := []string{"--postgres", server.URL()}
+	require.Zero(t, execute(t, append([]string{"migrate", "up"}, flags...)...).status)
+	conn, err := pgx.Connect(t.Context(), server.URL())
+	require.NoError(t, err)
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	for _, text := range []string{"BEGIN", "SELECT fencepost.admit('account/42', 5, 'a')", "PREPARE TRANSACTION 'orphan'"} {
+		_, err := conn.Exec(t.Context(), text)
+		require.NoError(t, err)
+	}
+	done := execute(t, append([]string{"marks", "show", "account/42"}, flags...)...)
+	require.Equal(t, 1, done.status, "its mark is not committed: %s", done.err)
+	require.Regexp(t, `(?m)^  0 +raises the mark +prepared *$`, done.out)
+}

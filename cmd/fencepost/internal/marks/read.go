@@ -114,7 +114,7 @@ type state struct {
 // session holds the lock of a resource, or waits for it. Role, application, state and since
 // are empty if the command's role may not see them.
 type session struct {
-	PID         int        `json:"pid"`
+	PID         int        `json:"pid"`  // 0 for a prepared transaction
 	Mode        string     `json:"mode"` // shared to write under the mark; exclusive to raise or prune it
 	Granted     bool       `json:"granted"`
 	Role        string     `json:"role"`
