@@ -163,7 +163,7 @@ var budgets = map[string]int{
 	"simulations/pgxpoint":  529,
 	"simulations/sqlpoint":  663,
 	"simulations/process":   1_312,
-	"internal":              4_077,
+	"internal":              4_083,
 	"internal/history":      2_553,
 	"internal/timeline":     738,
 	"internal/test":         3_429,
@@ -174,7 +174,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 51_288
+const allLines = 51_294
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

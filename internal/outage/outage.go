@@ -19,6 +19,11 @@ var sqlStates = []string{"57P01", "57P02", "57P03", "53300"}
 // not the master, lacks replicas, disk or memory for a write, or runs a slow script.
 var redisKinds = []string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "MISCONF", "OOM", "BUSY"}
 
+// redisPool is in the errors of go-redis for a call that got no connection in time: all of them
+// are used, and during an outage each of them waits for a reply. Its older versions do not export
+// the errors.
+const redisPool = "redis: connection pool "
+
 // Is reports whether err means that the server was unreachable or not ready. If err
 // contains a reply of the server, the reply decides: a wrong password is no outage. A
 // deadline that has passed counts as an outage, so callers must not pass an error that
@@ -45,5 +50,6 @@ func Is(err error) bool {
 		kind, _, _ := strings.Cut(text, " ")
 		return slices.Contains(redisKinds, kind) || strings.HasPrefix(text, "ERR max number of clients")
 	}
-	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		err != nil && strings.Contains(err.Error(), redisPool)
 }

@@ -27,6 +27,7 @@ func TestIs(t *testing.T) {
 		refused, fmt.Errorf("acquire: %w", refused), io.EOF, fmt.Errorf("read: %w", io.ErrUnexpectedEOF), net.ErrClosed,
 		&net.DNSError{Err: "no such host", IsNotFound: true},
 		&pgconn.PgError{Code: "57P01"}, &pgconn.PgError{Code: "57P03"}, &pgconn.PgError{Code: "08006"}, &pgconn.PgError{Code: "53300"},
+		errors.New("redis: connection pool timeout"), fmt.Errorf("acquire: %w", errors.New("redis: connection pool exhausted")),
 		reply("LOADING Redis is loading the dataset in memory"), reply("READONLY You can't write against a read only replica."),
 		reply("ERR max number of clients reached"), reply("BUSY Redis is busy running a script."),
 		reply("ERR Error running script (call to f_1028): @user_script:4: @user_script: 4: -READONLY You can't write against a read only replica."),

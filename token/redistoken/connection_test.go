@@ -91,6 +91,32 @@ func TestACallDoesNotWaitForAnotherOnesConnection(t *testing.T) {
 	require.NoError(t, <-late)
 }
 
+// In an outage each connection waits for a reply. A call that gets none must be repeated like
+// the others during a bounded wait.
+func TestACallThatGetsNoConnectionIsAnOutage(t *testing.T) {
+	t.Parallel()
+	shared, prefix := testenv.Redis(t)
+	options := *shared.Options()
+	options.PoolSize, options.PoolTimeout, options.MaxRetries = 1, time.Millisecond, -1
+	client := redis.NewClient(&options)
+	t.Cleanup(func() { client.Close() })
+	iss := closing(t, &redistoken.Issuer{Client: client, Prefix: prefix})
+	tok := acquire(t, iss, "a")
+	used := client.Conn()
+	t.Cleanup(func() { used.Close() })
+	require.NoError(t, used.Ping(t.Context()).Err())
+
+	_, err := iss.Acquire(t.Context(), resource, "b", long)
+	require.ErrorIs(t, err, token.ErrUnreachable)
+	_, err = iss.Wait(t.Context(), resource, "b", long)
+	require.ErrorIs(t, err, token.ErrUnreachable)
+	_, err = iss.Renew(t.Context(), tok, long)
+	require.ErrorIs(t, err, token.ErrUnreachable)
+	require.ErrorIs(t, iss.Release(t.Context(), tok), token.ErrUnreachable)
+	require.NoError(t, used.Close())
+	require.NoError(t, iss.Release(t.Context(), tok))
+}
+
 // blocking returns a client of addr that once blocks a message that contains text.
 func blocking(t *testing.T, addr, text string) (*redis.Client, *blockage) {
 	t.Helper()
