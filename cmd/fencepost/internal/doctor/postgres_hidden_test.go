@@ -38,6 +38,8 @@ func TestHiddenSettingsOfPostgresAreUnknown(t *testing.T) {
 			require.Contains(t, f.Evidence, "42501", "the server's own words")
 		}
 	}
+	exec(t, admin, "ALTER ROLE stranger CONNECTION LIMIT 1")
+	require.Equal(t, []string{"role", "locks", "standbys", "schema"}, hidden(), "two checks need a second connection")
 }
 
 func TestASchemaThatIsNotThereIsFound(t *testing.T) {

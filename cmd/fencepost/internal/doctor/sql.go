@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
@@ -100,10 +101,15 @@ func (s *Postgres) engine(ctx context.Context) (answer, error) {
 func (s *Postgres) second(ctx context.Context, fn func(other *pgx.Conn) (answer, error)) (answer, error) {
 	other, err := pgx.ConnectConfig(ctx, s.Config)
 	if err != nil {
-		return answer{Unknown, "this test needs a second connection: " + err.Error(), "allow this role two connections"}, nil
+		return oneConnection(err), nil
 	}
 	defer other.Close(context.WithoutCancel(ctx))
 	return fn(other)
+}
+
+// oneConnection is the answer of a check that got no second connection.
+func oneConnection(err error) answer {
+	return answer{Unknown, "this test needs a second connection: " + err.Error(), "allow this role two connections"}
 }
 
 func (s *Postgres) locks(ctx context.Context) (answer, error) {
@@ -211,9 +217,12 @@ func (s *Postgres) tables(ctx context.Context) (answer, error) {
 	db := stdlib.OpenDB(*s.Config)
 	defer db.Close()
 	var found *migrations.CheckError
+	var refused *pgconn.ConnectError
 	switch err := (migrations.Set{Schema: s.Schema, DangerouslyTrustEngine: true}).Check(ctx, db); {
 	case err == nil:
 		return answer{Pass, "it is complete for this version", ""}, nil
+	case errors.As(err, &refused):
+		return oneConnection(err), nil
 	case !errors.As(err, &found):
 		return answer{}, err
 	}
