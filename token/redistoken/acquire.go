@@ -283,8 +283,8 @@ func (s *waitState) mayExtend(lock, holder string, until time.Time) {
 	if q == nil {
 		return
 	}
-	if old, held := q.held[holder]; held && until.After(old) {
-		q.held[holder] = until
+	if held := q.held[holder]; held != nil && until.After(held.until) {
+		held.until = until
 	}
 }
 
@@ -296,8 +296,8 @@ func (s *waitState) extend(lock, holder string, until time.Time) {
 	if q == nil {
 		return
 	}
-	if _, held := q.held[holder]; held {
-		q.held[holder] = until
+	if held := q.held[holder]; held != nil {
+		held.until = until
 	}
 }
 

@@ -41,9 +41,9 @@ func PollNow(iss *Issuer) {
 // according to iss, as when until has passed.
 func PassEnd(iss *Issuer, until time.Time) {
 	eachQueue(iss, func(q *waitQueue) {
-		for holder, end := range q.held {
-			if !end.After(until) {
-				q.held[holder] = time.Now()
+		for _, held := range q.held {
+			if !held.until.After(until) {
+				held.until = time.Now()
 			}
 		}
 	})

@@ -38,8 +38,9 @@ func (i *Issuer) releaseBestEffort(ctx context.Context, k *keys, holder string) 
 // release releases holder's lock, or removes leaver from the queue in Redis, or both, and
 // reports whether holder had the lock. The script also hands the lock to the next waiter.
 func (i *Issuer) release(ctx context.Context, k *keys, holder string, leaver *waiter) (owned bool, err error) {
-	h := i.state.startHandoff(k, holder)
+	h, over := i.state.startHandoff(k, holder)
 	if h == nil {
+		defer over()
 		argv := []any{holder}
 		if leaver != nil {
 			argv = h.args(holder, leaver)
@@ -54,6 +55,7 @@ func (i *Issuer) release(ctx context.Context, k *keys, holder string, leaver *wa
 	sent := time.Now()
 	c := newCommand(ctx, releaseScript, k, h.args(holder, leaver)...)
 	return i.finish(ctx, c, func(reply any, err error) (bool, error) { // if late, the reply is the only notification for h.next
+		defer over()
 		return i.released(ctx, h, sent, reply, err)
 	})
 }
@@ -121,22 +123,25 @@ type handoff struct {
 }
 
 // startHandoff chooses the waiter that gets holder's lock if this process's turn
-// continues, and the waiter that is then in the queue in Redis. It returns nil if this
-// process has no waiter.
-func (s *waitState) startHandoff(k *keys, holder string) *handoff {
+// continues, and the waiter that is then in the queue in Redis. h is nil if this process
+// has no waiter. The caller calls over when the release has been answered.
+func (s *waitState) startHandoff(k *keys, holder string) (h *handoff, over func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := s.queues[k.lock]
 	if q == nil {
-		return nil
+		return nil, func() {}
 	}
-	delete(q.held, holder)
+	held := q.held[holder]
+	if held != nil {
+		held.ending = true
+	}
+	over = func() { s.forgetHold(q, holder, held) }
 	next := q.first()
 	if next == nil {
-		s.prune(q)
-		return nil
+		return nil, over
 	}
-	h := &handoff{queue: q, next: next, nextTicket: next.ticket, turns: q.localTurns(), done: make(chan struct{})}
+	h = &handoff{queue: q, next: next, nextTicket: next.ticket, turns: q.localTurns(), done: make(chan struct{})}
 	if h.ownTurn = q.current == holder && q.turns > 0; h.ownTurn {
 		h.turns = q.turns - 1
 	}
@@ -146,7 +151,17 @@ func (s *waitState) startHandoff(k *keys, holder string) *handoff {
 		h.later, h.laterTicket = q.waiters[1], successorTicket(next, h.turns)
 		h.later.inRedis, h.later.handoff = true, h
 	}
-	return h
+	return h, over
+}
+
+// forgetHold removes held, unless holder has been granted the lock again.
+func (s *waitState) forgetHold(q *waitQueue, holder string, held *hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if held != nil && q.held[holder] == held {
+		delete(q.held, holder)
+	}
+	s.prune(q)
 }
 
 // args returns the ARGV of release.lua. h may be nil.
@@ -194,8 +209,7 @@ func (s *waitState) finishHandoff(h *handoff, sent time.Time, owned bool, got *l
 		}
 		taken = h.queue.grant(h.next, token.Grant{Token: tok, Until: sent.Add(h.next.handoffTTL)}, h.turns)
 		s.prune(h.queue)
-		_, found := h.queue.held[h.next.holder] // by its own poll
-		return taken || found, served
+		return taken || h.queue.held[h.next.holder].includes(got.number), served // it may have been granted the lock by its own poll
 	case !owned:
 		// The lock was lost, or the reply was: another holder may have the lock by now.
 		if first := h.queue.first(); first != nil {
@@ -226,7 +240,8 @@ func parseNotification(text string) (n notification, ok bool) {
 //
 //   - If the holder waits, it is granted the lock.
 //   - If the holder already has the lock, from a poll whose reply arrived before the
-//     notification, nothing is done. A release would end a lease in use.
+//     notification, or is about to release it, nothing is done. A release would end a
+//     lease in use.
 //   - If this process has no such holder, the lock is released, which hands it to the
 //     next waiter.
 func (i *Issuer) deliver(text string) {
@@ -243,7 +258,7 @@ func (i *Issuer) deliver(text string) {
 	}
 	w := q.find(n.holder)
 	switch {
-	case w == nil && q.held[n.holder].After(time.Now()):
+	case w == nil && q.held[n.holder].includes(n.number) && q.held[n.holder].until.After(time.Now()):
 	case w == nil:
 		i.releaseUnclaimed(n)
 	case w.polling: // the notification may have arrived before the reply from which leaseEnd counts

@@ -229,6 +229,69 @@ func releasedLate(t *testing.T, isHeld bool) {
 	require.Equal(t, map[bool]int64{true: 1}[isHeld], client.Exists(t.Context(), lockKey("fencepost", resource)).Val())
 }
 
+// A waiter was handed the lock, and received the grant by a poll. Its process learns of the
+// hand-off while the waiter's release is on its way. A release of the process's own would
+// arrive first, on another connection, and the waiter would be told that its lease was lost.
+//
+// hazard R13
+func TestAHolderReleasesItsOwnLock(t *testing.T) {
+	t.Parallel()
+	t.Run("the notification is late", func(t *testing.T) {
+		t.Parallel()
+		iss, grant, deliver := grantedByPoll(t, testenv.OwnRedis(t))
+		requests := &requestHook{replyHook: newReplyHook("waiter")}
+		iss.Client.AddHook(requests)
+		released := start(t.Context(), func(ctx context.Context) error { return iss.Release(ctx, grant.Token) })
+		<-requests.reached
+		deliver()
+		require.NoError(t, iss.Close(), "its background work has ended")
+		close(requests.open)
+		require.NoError(t, <-released)
+		require.Zero(t, redistoken.HeldCount(iss))
+	})
+	t.Run("the lock is handed over again, to a waiter that has left", func(t *testing.T) {
+		t.Parallel()
+		server := testenv.OwnRedis(t)
+		iss, grant, deliver := grantedByPoll(t, server)
+		requests := &requestHook{replyHook: newReplyHook("waiter")}
+		iss.Client.AddHook(requests)
+		released := start(t.Context(), func(ctx context.Context) error { return iss.Release(ctx, grant.Token) })
+		<-requests.reached
+		client, lock := server.Client(), lockKey("fencepost", resource)
+		again := fmt.Sprintf("%d\n%d\nwaiter\n%s", grant.Token.Number+1, time.Now().UnixMicro(), lock)
+		channels := client.PubSubChannels(t.Context(), "fencepost:handoff:*").Val()
+		require.Len(t, channels, 1)
+		require.NoError(t, client.Publish(t.Context(), channels[0], again).Err())
+		deliver()
+		require.NoError(t, iss.Close(), "its background work has ended")
+		require.Zero(t, client.Exists(t.Context(), lock).Val(), "only its process can free it before the ttl has passed")
+		close(requests.open)
+		require.ErrorIs(t, <-released, token.ErrLost)
+	})
+	t.Run("the reply to the release that handed it over is late", func(t *testing.T) {
+		t.Parallel()
+		server := testenv.OwnRedis(t)
+		tok := acquire(t, &redistoken.Issuer{Client: server.Client()}, "holder")
+		client := redis.NewClient(&redis.Options{Addr: server.Addr(), ReadTimeout: time.Minute})
+		t.Cleanup(func() { client.Close() })
+		handedOver, requests := newReplyHook("holder"), &requestHook{replyHook: newReplyHook("waiter")}
+		iss := closing(t, &redistoken.Issuer{Client: client})
+		got := startWait(t.Context(), t, iss, server.Client(), "waiter", long)
+		client.AddHook(handedOver)
+		client.AddHook(requests)
+		first := start(t.Context(), func(ctx context.Context) error { return iss.Release(ctx, tok) })
+		<-handedOver.reached
+		grant := awaitPolled(t, iss, got)
+		released := start(t.Context(), func(ctx context.Context) error { return iss.Release(ctx, grant.Token) })
+		<-requests.reached
+		close(handedOver.open)
+		require.NoError(t, <-first)
+		close(requests.open)
+		require.NoError(t, <-released)
+		require.Zero(t, redistoken.HeldCount(iss))
+	})
+}
+
 // requestHook blocks the first release with an argument before it is sent.
 type requestHook struct {
 	*replyHook

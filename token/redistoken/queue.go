@@ -58,7 +58,7 @@ func (s *waitState) add(k *keys, ch *channel, w *waiter) (q *waitQueue, alone bo
 	defer s.mu.Unlock()
 	ch.listeners--
 	if q = s.queues[k.lock]; q == nil {
-		q = &waitQueue{keys: k, channel: ch.name, held: map[string]time.Time{}}
+		q = &waitQueue{keys: k, channel: ch.name, held: map[string]*hold{}}
 		s.queues[k.lock] = q
 	}
 	q.add(w)
@@ -131,8 +131,8 @@ func (s *waitState) sweep() (idle bool) {
 	now := time.Now()
 	waiters := 0
 	for lock, q := range s.queues {
-		for holder, until := range q.held {
-			if until.Before(now) {
+		for holder, held := range q.held {
+			if held.until.Before(now) {
 				delete(q.held, holder)
 			}
 		}
@@ -177,16 +177,30 @@ type waitQueue struct {
 	// when the lock was granted.
 	current string
 	turns   int
-	// held has the waiters that were granted the lock and have not released it, with the
-	// ends of their leases. A late notification for one of them is ignored. A
-	// notification for any other holder is for a lock that no caller in this process will
-	// use.
-	held map[string]time.Time
+	// held has the waiters that were granted the lock and have not released it, by holder.
+	// A late notification for one of them is ignored. A notification for any other holder
+	// is for a lock that no caller in this process will use.
+	held map[string]*hold
 	// holder has the lock until until, according to this process's state.
 	holder string
 	until  time.Time
 	// failure is the error of the last poll, or nil if the server has answered it.
 	failure error
+}
+
+// hold is a grant to a waiter that has not released it. waitState.mu guards its fields.
+type hold struct {
+	until  time.Time // the end of the lease
+	number int64
+	ending bool // the release is on its way
+}
+
+// includes reports whether h, which may be nil, is in use, or is the grant of a lock that
+// was handed over with number, or a later one. If so, this process must not send a release
+// of its own: it could arrive before the holder's, on another connection, and the holder's
+// would return token.ErrLost.
+func (h *hold) includes(number int64) bool {
+	return h != nil && (!h.ending || number <= h.number)
 }
 
 func (q *waitQueue) first() *waiter {
@@ -234,7 +248,8 @@ func (q *waitQueue) grant(w *waiter, grant token.Grant, turns int) bool {
 	if !slices.Contains(q.waiters, w) {
 		return false
 	}
-	q.held[w.holder], q.holder, q.until = grant.Until, w.holder, grant.Until
+	q.held[w.holder] = &hold{until: grant.Until, number: grant.Token.Number}
+	q.holder, q.until = w.holder, grant.Until
 	q.current, q.turns, q.failure, w.granted = w.holder, turns, nil, true
 	q.remove(w, successorTicket(w, turns))
 	w.grants <- grant

@@ -184,7 +184,7 @@ func (i *Issuer) poll(ctx context.Context, q *waitQueue, w *waiter) (token.Grant
 	if q.grant(w, grant, turns) {
 		<-w.grants // poll returns it instead
 	} else { // this process's release has granted the lock in the meantime, for a shorter time
-		q.held[w.holder] = grant.Until
+		q.held[w.holder] = &hold{until: grant.Until, number: number}
 	}
 	return grant, nil
 }
