@@ -167,14 +167,14 @@ var budgets = map[string]int{
 	"internal/history":      2_553,
 	"internal/timeline":     738,
 	"internal/test":         3_429,
-	"cmd/fencepost":         6_038,
+	"cmd/fencepost":         6_042,
 	"contrib":               2_365,
 	"examples":              1_818,
 	"lab":                   2_197,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 51_333
+const allLines = 51_337
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

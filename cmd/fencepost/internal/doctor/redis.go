@@ -169,10 +169,14 @@ func (s *Redis) scripts(ctx context.Context) (answer, error) {
 	key := s.Prefix + ":{0}:counter"
 	err := s.client.Eval(ctx, "redis.call('GET', KEYS[1]); return redis.call('TIME')[1]", []string{key}).Err()
 	switch {
-	case err == nil, strings.HasPrefix(err.Error(), "MOVED"):
+	case err == nil:
 		return answer{Pass, "EVAL, GET and TIME are allowed on " + key, ""}, nil
+	case strings.HasPrefix(err.Error(), "MOVED"):
+		return answer{Pass, "EVAL is allowed, and another node has " + key, ""}, nil
 	case !isServerError(err) || errors.Is(err, redis.Nil):
 		return answer{}, err
 	}
-	return answer{Fail, err.Error(), "ACL SETUSER … ~" + s.Prefix + ":* &" + s.Prefix + ":* +@scripting +@read +@write +@pubsub +time"}, nil
+	kind, _, _ := strings.Cut(err.Error(), " ")
+	fixes := map[string]string{"CLUSTERDOWN": "redis-cli --cluster check, then redis-cli --cluster fix", "WRONGTYPE": "DEL " + key + ": numbers continue at the clock"}
+	return answer{Fail, err.Error(), cmp.Or(fixes[kind], "ACL SETUSER … ~"+s.Prefix+":* &"+s.Prefix+":* +@scripting +@read +@write +@pubsub +time")}, nil
 }

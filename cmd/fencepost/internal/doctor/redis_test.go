@@ -137,7 +137,18 @@ func TestReplicasAreFound(t *testing.T) {
 func TestANodeOfAClusterIsFound(t *testing.T) {
 	t.Parallel()
 	server := testenv.OwnRedis(t, append(healthy, "--cluster-enabled", "yes")...)
+	found := of(t, examineRedis(t, at(server)), "scripts")
+	require.Equal(t, doctor.Fail, found.Verdict)
+	require.Contains(t, found.Fix, "redis-cli --cluster fix", "no right is missing: %s", found.Evidence)
 	run(t, server, "CLUSTER", "ADDSLOTSRANGE", "0", "16383")
 	require.Eventually(t, func() bool { return server.Client().Get(t.Context(), "a").Err() == redis.Nil }, testTime, tick)
 	alone(t, examineRedis(t, at(server)), "role", doctor.Warn, "role:master, redis_mode:cluster: this node alone")
+}
+
+func TestACounterThatIsNoNumberIsFound(t *testing.T) {
+	t.Parallel()
+	server := testenv.OwnRedis(t, healthy...)
+	run(t, server, "RPUSH", "fencepost:{0}:counter", "1")
+	found := alone(t, examineRedis(t, at(server)), "scripts", doctor.Fail, "WRONGTYPE")
+	require.Equal(t, "DEL fencepost:{0}:counter: numbers continue at the clock", found.Fix)
 }
