@@ -143,7 +143,7 @@ var budgets = map[string]int{
 	".":                     53,
 	"token":                 531,
 	"token/memtoken":        164,
-	"token/redistoken":      2_168,
+	"token/redistoken":      2_169,
 	"token/pgtoken":         1_385,
 	"token/tokentest":       2_098,
 	"lock":                  1_552,
@@ -174,7 +174,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 51_337
+const allLines = 51_338
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

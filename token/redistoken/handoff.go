@@ -184,10 +184,11 @@ func (h *handoff) args(holder string, leaver *waiter) []any {
 }
 
 // finishHandoff grants the lock to h.next if the server has granted it. taken is false if
-// h.next has left in the meantime: the caller must then release the lock. served are the
-// waiters that the script has put into the queue although they were granted the lock in
-// the meantime, by a poll or by another release: the caller must remove them. A waiter
-// whose holder waits again is not among them.
+// h.next has left in the meantime: the caller must then release the lock. taken is true if
+// h.next was granted the lock by its own poll. served are the waiters that the script has
+// put into the queue although they were granted the lock in the meantime, by a poll or by
+// another release: the caller must remove them. A waiter whose holder waits again is not
+// among them.
 func (s *waitState) finishHandoff(h *handoff, sent time.Time, owned bool, got *localGrant) (taken bool, served []*waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +210,7 @@ func (s *waitState) finishHandoff(h *handoff, sent time.Time, owned bool, got *l
 		}
 		taken = h.queue.grant(h.next, token.Grant{Token: tok, Until: sent.Add(h.next.handoffTTL)}, h.turns)
 		s.prune(h.queue)
-		return taken || h.queue.held[h.next.holder].includes(got.number), served // it may have been granted the lock by its own poll
+		return taken || h.queue.held[h.next.holder].includes(got.number), served
 	case !owned:
 		// The lock was lost, or the reply was: another holder may have the lock by now.
 		if first := h.queue.first(); first != nil {
@@ -240,8 +241,8 @@ func parseNotification(text string) (n notification, ok bool) {
 //
 //   - If the holder waits, it is granted the lock.
 //   - If the holder already has the lock, from a poll whose reply arrived before the
-//     notification, or is about to release it, nothing is done. A release would end a
-//     lease in use.
+//     notification, nothing is done. A release would end a lease in use. If the holder is
+//     releasing it, see [hold].
 //   - If this process has no such holder, the lock is released, which hands it to the
 //     next waiter.
 func (i *Issuer) deliver(text string) {
