@@ -99,6 +99,7 @@ func TestStatusOfWhatCannotBeRun(t *testing.T) {
 		"no number":             {"simulate --rounds ten", "--rounds"},
 		"no rounds":             {"simulate --rounds 0", "rounds: 0"},
 		"a ttl too short":       {"simulate --ttl 1ms", "ttl: 1ms"},
+		"half a millisecond":    {"simulate --ttl 100500us", "ttl: 100.5ms"},
 		"no redis URL":          {"simulate --redis localhost", "redis: not a redis:// URL"},
 		"a redis without //":    {"simulate --redis redis:u:sekret@locks:6379", "redis: not a redis:// URL with a host"},
 		"a postgres without //": {"simulate --postgres postgres:u:sekret@db:5432/shop?sslmode=disable", "postgres: neither a postgres:// URL"},

@@ -47,7 +47,7 @@ func TestSimulateForPeople(t *testing.T) {
 	for _, text := range []string{
 		"A gets the lock with #", "A: stopped", "A's lease is over", "A resumes", "checks the lease in Redis", "B writes 120 with #",
 		": refused, below the mark", "account: balance 120", "A's write of 150 is accepted, and the balance is 150", "B+20",
-		"check-then-write", "Verdict: the fence holds.", "(ttl 50ms)", "1 round each",
+		"check-then-write", "Verdict: the fence holds.", "(ttl 50ms)", "rounds of each: 1",
 	} {
 		require.Contains(t, done.out, text)
 	}

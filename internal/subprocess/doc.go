@@ -11,8 +11,6 @@
 //	World.Stands, World.Drain              StopWorld stops Go, not the process
 //	CloseInput, Kill, End                  is gone
 //
-// [Round] is the experiment itself: A is paused, B acts, A resumes.
-//
 // # What it promises
 //
 // A child ends with its parent, even if it is stopped (Linux; for other systems see
@@ -32,9 +30,8 @@
 //	parent.go           the child's side: the roles in which a program starts itself again;
 //	                    messages are received, events reported; the end of the input
 //	pause.go            the ways in which a child is paused at a point of its own, and resumed;
-//	                    Stop, Stands, Continue
-//	round.go            A is paused, B acts, A resumes; "nothing happened within"; children that
-//	                    are stopped at whatever instruction they have reached
+//	                    Stop, Stands, Continue; children that are stopped at whatever
+//	                    instruction they have reached; "nothing happened within"
 //	world.go            stop-the-world: Go stands and the process does not; the pipe that holds
 //	                    it open
 //	system_linux.go     a child dies with its parent; SIGSTOP to the calling thread; the size of

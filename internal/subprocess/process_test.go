@@ -107,12 +107,8 @@ func TestAChildPausesAndEndsWithItsInput(t *testing.T) {
 		require.NoError(t, err)
 		defer p.End(t.Context())
 		require.Equal(t, "pauses", first)
-		acted := false
-		require.NoError(t, subprocess.Round{
-			Pause:  func(ctx context.Context) error { return p.Suspend(ctx, how) },
-			Act:    func(context.Context) error { acted = true; return nil },
-			Resume: func(context.Context) error { require.True(t, acted); return p.Resume(how) },
-		}.Run(t.Context(), time.Minute))
+		require.NoError(t, p.Suspend(t.Context(), how))
+		require.NoError(t, p.Resume(how))
 		p.CloseInput()
 		var rest []string
 		require.NoError(t, p.Listen(func(text string) { rest = append(rest, text) }))
@@ -122,18 +118,12 @@ func TestAChildPausesAndEndsWithItsInput(t *testing.T) {
 
 var pauses = []subprocess.Pause{subprocess.BestPause(), subprocess.InProcess}
 
-// A round ends with its first step that fails or hangs.
-func TestARoundThatCannotBePlayed(t *testing.T) {
+func TestAStepThatHangsSaysSo(t *testing.T) {
 	t.Parallel()
-	p := start(t, "silent")
-	hangs := func(ctx context.Context) error { _, err := p.Next(ctx); return err }
-	unreached := func(context.Context) error { t.Error("a step after one that failed"); return nil }
-	err := subprocess.Round{Pause: hangs, Act: unreached, Resume: unreached}.Run(t.Context(), time.Millisecond)
+	ctx, cancel := subprocess.Within(t.Context(), time.Millisecond)
+	defer cancel()
+	_, err := start(t, "silent").Next(ctx)
 	require.ErrorContains(t, err, "subprocess: nothing happened within 1ms")
-	ready := func(context.Context) error { return nil }
-	fails := func(context.Context) error { return errEnough }
-	err = subprocess.Round{Pause: ready, Act: fails, Resume: unreached}.Run(t.Context(), time.Minute)
-	require.Equal(t, errEnough, err)
 }
 
 // If a child does not become ready, Open returns an error and no child.

@@ -47,18 +47,3 @@
 // Package simulations for subjects, docs/testing.md for the rules and for reading a
 // verdict.
 package process
-
-// The files of this package, in reading order:
-//
-//	options.go  what a caller sets: how and where A is stopped, rounds, seed; FENCEPOST_ROUNDS;
-//	            Serve: "TestMain serves no subject"; what a subject lacks
-//	run.go      Run, Check and RunGuarded; when a run is vacuous; what is counted: writes
-//	            attempted, accepted, refused, early, lost; the texts of report and verdict
-//	round.go    the rounds, in the test's process: rehearsal, the step or moment of the stop,
-//	            successor, resumed or replaced A; "does not come by step"; the final check
-//	peer.go     a writer's process, as the test sees it: the messages; how it is stopped, killed
-//	            and resumed; its operations are read even if it is dead
-//	writer.go   a writer's process, from inside: setup and orders; an issuer that records
-//	            requests and hides the loss of the lock
-//	unit.go     one unit of a writer: its steps, and the stop at one of them or after a time;
-//	            which writes are recorded, with which outcome; a unit that is done again

@@ -9,8 +9,8 @@ import (
 	"os"
 	"strconv"
 	"testing"
-	"time"
 
+	"github.com/fencepost/fencepost/internal/rounds"
 	"github.com/fencepost/fencepost/internal/subprocess"
 	"github.com/fencepost/fencepost/simulations"
 )
@@ -19,21 +19,14 @@ const (
 	// EnvRounds is the environment variable that sets Rounds if Options.Rounds is zero.
 	EnvRounds     = "FENCEPOST_ROUNDS"
 	defaultRounds = 50
-	// stepTimeout limits one step of a round.
-	stepTimeout = 2 * time.Minute
-	// slack is how late a busy machine may be without a broken rule.
-	slack = time.Minute
-	// twinWait is how long B waits for a stopped A in the twin, if A's steps are known to
-	// block.
-	twinWait = 500 * time.Millisecond
 )
 
 // Values of Options.At that are not the name of a step.
 const (
 	// Everywhere stops A at each of its steps in turn, one for each round.
-	Everywhere = ""
+	Everywhere = rounds.Everywhere
 	// Anytime stops A at a random moment of its work.
-	Anytime = "anytime"
+	Anytime = rounds.Anytime
 )
 
 // Options configure a run. Subject is required.
@@ -86,25 +79,25 @@ func (o Options) complete() (Options, error) {
 	}
 	o.Pause, o.Nth = cmp.Or(o.Pause, SIGSTOP), cmp.Or(o.Nth, 1)
 	o.Seed = cmp.Or(o.Seed, 1+rand.Uint64N(1e9))
-	return o, o.Pause.check()
+	return o, check(o.Pause)
 }
 
 // Pause is how a writer is stopped.
-type Pause string
+type Pause = rounds.Pause
 
 const (
 	// SIGSTOP stops the process. At a step the signal is sent to the thread itself, so
 	// that no further instruction runs.
-	SIGSTOP Pause = "SIGSTOP"
+	SIGSTOP = rounds.SIGSTOP
 	// StopTheWorld stops the Go program and not the process, as a garbage collection
 	// does: goroutines and timers stop, while the kernel completes system calls. It needs
 	// Linux.
-	StopTheWorld Pause = "stop-the-world"
+	StopTheWorld = rounds.StopTheWorld
 	// SIGKILL ends the process. A new one replaces it.
-	SIGKILL Pause = "SIGKILL"
+	SIGKILL = rounds.SIGKILL
 )
 
-func (p Pause) check() error {
+func check(p Pause) error {
 	switch p {
 	case SIGSTOP, SIGKILL:
 		return nil
@@ -138,7 +131,9 @@ var served Subjects
 // there.
 func Serve(_ *testing.M, subjects Subjects) {
 	served = subjects
-	subprocess.Serve(map[string]func(*subprocess.Parent) error{writerRole: serve})
+	subprocess.Serve(map[string]func(*subprocess.Parent) error{
+		writerRole: func(parent *subprocess.Parent) error { return rounds.Serve(parent, openUnits) },
+	})
 }
 
 // open returns the subject with the given name.
@@ -162,4 +157,10 @@ func open(ctx context.Context, name, conf string) (simulations.Subject, func() e
 		s.TTL = simulations.DefaultTTL
 	}
 	return s, end, nil
+}
+
+// openUnits is [rounds.Open].
+func openUnits(ctx context.Context, _, name, conf string) (rounds.Subject, func() error, error) {
+	s, end, err := open(ctx, name, conf)
+	return rounds.Subject{Issuer: s.Issuer, Resource: s.Resource, TTL: s.TTL, Do: s.Do, Unguarded: s.Unguarded, Claim: s.Claim}, end, err
 }

@@ -322,7 +322,7 @@ func openDying(ctx context.Context, text string) (simulations.Subject, func() er
 	units := 0
 	s.Do = func(ctx context.Context) error {
 		if units++; units == 3 {
-			if err := syscall.Close(4); err != nil {
+			if err := syscall.Close(3); err != nil {
 				return err
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/internal/history"
+	"github.com/fencepost/fencepost/internal/rounds"
 )
 
 // Report is the result of a run.
@@ -143,13 +144,16 @@ func (c Counts) String() string {
 		c.Rounds, c.Attempted, c.Accepted, c.Refused, c.Early, c.Lost, c.Blocked, c.Duration.Seconds())
 }
 
-// add counts a round by the two answers, and by how many units more the
-// resource remembers. That of a killed A is Unknown.
-func (c *Counts) add(a, b event, more int) {
+// add counts a round by the two answers, and by how many units more the resource remembers.
+func (c *Counts) add(r rounds.Round, more int) {
+	a, b := r.A, r.B
 	c.Rounds++
+	if r.Blocked {
+		c.Blocked++
+	}
 	acknowledged := 0
-	for _, e := range []event{a, b} {
-		if e.Outcome == history.Accepted {
+	for _, answer := range []rounds.Answer{a, b} {
+		if answer.Outcome == history.Accepted {
 			acknowledged++
 		}
 	}

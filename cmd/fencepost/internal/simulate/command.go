@@ -2,10 +2,8 @@ package simulate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -14,6 +12,9 @@ import (
 
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/usage"
 	"github.com/fencepost/fencepost/internal/cli"
+	"github.com/fencepost/fencepost/internal/rounds"
+	"github.com/fencepost/fencepost/internal/subprocess"
+	"github.com/fencepost/fencepost/internal/timeline"
 )
 
 // Cmd is the command fencepost simulate.
@@ -24,6 +25,10 @@ type Cmd struct {
 	TTL      time.Duration `name:"ttl" default:"100ms" help:"How long the lock lasts after its holder was stopped."`
 	HTML     *string       `name:"html" placeholder:"FILE" help:"Write a page with a picture of one round of each way."`
 	JSON     bool          `name:"json" help:"Print one JSON object instead."`
+
+	writer  []string                                       // the command line of a process that runs WriterCmd
+	pause   subprocess.Pause                               // how A stops itself
+	observe func(way Way, round int, moment rounds.Moment) // is called at each moment of a round
 }
 
 // Help is printed by --help below the usage line.
@@ -40,65 +45,65 @@ Examples:
   fencepost simulate --redis redis://localhost:6379 --postgres postgres://localhost/test --json`
 }
 
+const (
+	// minTTL is above the locker's safety margin of 10 ms.
+	minTTL = 20 * time.Millisecond
+	// maxRounds bounds the memory for the histories of one way.
+	maxRounds = 10_000
+)
+
+// check returns an error that names the first invalid flag. The URLs are parsed later.
+func (c *Cmd) check() error {
+	switch {
+	case usage.IsEmptyFlag(c.HTML, "FENCEPOST_SIMULATE_HTML"):
+		return errors.New("html: the name of the file is empty")
+	case c.Rounds < 1 || c.Rounds > maxRounds:
+		return fmt.Errorf("rounds: %d is not between 1 and %d", c.Rounds, maxRounds)
+	case c.TTL < minTTL:
+		return fmt.Errorf("ttl: %s is less than %s", c.TTL, minTTL)
+	case c.TTL%time.Millisecond != 0:
+		return fmt.Errorf("ttl: %s is not in whole milliseconds", c.TTL)
+	}
+	return cli.CheckPage(c.pageFile())
+}
+
 // Run is called by kong.
 func (c *Cmd) Run(std cli.Streams) error {
-	if usage.IsEmptyFlag(c.HTML, "FENCEPOST_SIMULATE_HTML") {
-		return errors.New("html: the name of the file is empty")
-	}
-	if err := cli.CheckPage(c.pageFile()); err != nil {
+	if err := c.check(); err != nil {
 		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("cannot start writers: %w", err)
 	}
 	ctx, done := cli.UntilSignal(context.Background())
 	defer done()
-	options, err := c.options()
-	if err != nil {
-		return err
-	}
-	p := newProgress(std.Err, c.Rounds, c.JSON)
-	options.Observe = p.observe
-	report, err := Run(ctx, options)
+	p := &progress{Line: cli.NewLine(std.Err), rounds: c.Rounds, quiet: c.JSON}
+	c.writer, c.pause, c.observe = []string{self, "writer"}, subprocess.BestPause(), p.observe
+	report, err := c.report(ctx)
 	p.Clear()
 	if err != nil {
 		return err
 	}
-	if err := c.print(std, report); err != nil {
-		return err
-	}
-	if err := c.writePage(std, report); err != nil {
-		return err
-	}
-	return proven(report)
-}
-
-func proven(report *Report) error {
-	if !report.Fenced() || !report.Corrupted() {
-		return cli.ErrNo
-	}
-	return nil
-}
-
-// options returns the flags as options. [Run] checks them, and its errors have the flags'
-// names.
-func (c *Cmd) options() (Options, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return Options{}, fmt.Errorf("cannot start writers: %w", err)
-	}
-	return Options{
-		Redis: c.Redis, Postgres: c.Postgres, Rounds: c.Rounds, TTL: c.TTL,
-		Writer: []string{self, "writer"},
-	}, nil
-}
-
-func (c *Cmd) print(std cli.Streams, report *Report) error {
-	if c.JSON {
-		return json.NewEncoder(std.Out).Encode(report)
-	}
 	printed, err := text(report, cli.NewStyle(std.Out))
-	if err != nil {
-		return err
+	if err == nil {
+		err = cli.PrintResult(std.Out, c.JSON, report, printed)
 	}
-	return cli.Print(std.Out, printed)
+	if err == nil {
+		err = cli.PublishPage(std, c.pageFile(), c.JSON, func() (timeline.Page, error) { return c.page(report) })
+	}
+	if err == nil && !report.proven() {
+		err = cli.ErrNo
+	}
+	return err
+}
+
+// pageFile returns the file of --html, or "" if there is none.
+func (c *Cmd) pageFile() string {
+	if c.HTML == nil {
+		return ""
+	}
+	return *c.HTML
 }
 
 // WriterCmd is the hidden command fencepost writer, the process of one writer.
@@ -108,7 +113,7 @@ type WriterCmd struct{}
 // parent ends them.
 func (WriterCmd) Run(std cli.Streams) error {
 	signal.Ignore(os.Interrupt)
-	return Serve(context.Background(), std.In, std.Out)
+	return rounds.Serve(subprocess.NewParent(std.In, std.Out), open)
 }
 
 // progress prints the progress of a run: on a terminal as one line that is overwritten,
@@ -119,45 +124,20 @@ type progress struct {
 	quiet  bool
 }
 
-func newProgress(out io.Writer, rounds int, quiet bool) *progress {
-	return &progress{Line: cli.NewLine(out), rounds: rounds, quiet: quiet}
+// scenes are what the writers do after each moment.
+var scenes = map[rounds.Moment]string{
+	rounds.Begins: "A has the lock", rounds.Stopped: "A stopped, B waits", rounds.Succeeded: "A resumes and writes", rounds.Ended: "both have answered",
 }
 
-func (p *progress) observe(at Progress) {
+func (p *progress) observe(way Way, round int, at rounds.Moment) {
+	const width = 20
 	switch {
 	case p.Drawn:
-		p.drawBar(at)
-	case !p.quiet && at.Round == p.rounds && at.Event.Writer == "A" && answered(at.Event):
-		fmt.Fprintf(p.Out, "%s: %d of %d rounds\n", at.Way, at.Round, p.rounds)
-	}
-}
-
-func answered(e Event) bool {
-	return e.Kind == Accepted || e.Kind == Refused
-}
-
-func (p *progress) drawBar(at Progress) {
-	const width = 20
-	ways := Ways()
-	done, all := slices.Index(ways, at.Way)*p.rounds+at.Round-1, len(ways)*p.rounds
-	filled := done * width / all
-	line := fmt.Sprintf("%s%s %*d/%d  %-16s  %s", strings.Repeat("█", filled), strings.Repeat("░", width-filled),
-		len(fmt.Sprint(all)), done, all, at.Way, activity(at.Event))
-	p.Put(line)
-}
-
-// activity describes what the writers do after e.
-func activity(e Event) string {
-	switch {
-	case e.Kind == Stopped:
-		return "A is stopped"
-	case e.Kind == Continued || e.Writer == "A" && answered(e):
-		return "A resumes and writes"
-	case e.Writer == "A":
-		return "A has the lock"
-	case e.Kind == Asks:
-		return "A stopped, B waits"
-	default:
-		return "A stopped, B has the lock"
+		done, all := slices.Index(ways, way)*p.rounds+round-1, len(ways)*p.rounds
+		filled := done * width / all
+		p.Put(fmt.Sprintf("%s%s %*d/%d  %-16s  %s", strings.Repeat("█", filled), strings.Repeat("░", width-filled),
+			len(fmt.Sprint(all)), done, all, way, scenes[at]))
+	case !p.quiet && at == rounds.Ended && round == p.rounds:
+		fmt.Fprintf(p.Out, "%s: %d of %d rounds\n", way, round, p.rounds)
 	}
 }

@@ -1,5 +1,5 @@
 // Package simulate is the command fencepost simulate. It shows with real processes what a
-// paused lock holder does to a row, and what a guard does about it. [Run] is its engine.
+// paused lock holder does to a row, and what a guard does about it.
 //
 // # One round
 //
@@ -11,8 +11,7 @@
 //	continued        z    B or free
 //	writes with what it read
 //
-// A and B are child processes. Their parent sends them orders, and stops and continues A.
-// The same round runs in four ways, see [Way].
+// Package rounds performs it, with A and B as child processes, in four ways: see [Way].
 //
 // # What it promises
 //
@@ -29,24 +28,17 @@
 //
 // # The files, in reading order
 //
-//	command.go  the flags; the exit status; the progress line; fencepost writer, the hidden
-//	            command of a writer's process
-//	options.go  limits of the rounds and the ttl; how long a step and the removal may take; URLs
-//	            that are refused; the four ways
-//	run.go      one round: A stops, B writes, A continues; a round that differs from the drawing
-//	            is an error; which updates are lost; start and end of the writers
-//	process.go  what the parent and the writers send each other: the setup, the orders, the
-//	            kinds of events
-//	writer.go   a writer's process: claim, read, check, pause and write, in each of the four
-//	            ways; a lock that is lost before the write is acquired again
-//	store.go    the row of the account, in SQLite or PostgreSQL; the write with the guard and
-//	            without; the list of increments by which a lost one is found
+//	command.go  the flags and their limits; the exit status; the progress line; fencepost writer,
+//	            the hidden command of a writer's process
+//	run.go      the rounds of each way; what is counted after each; a round that differs from the
+//	            drawing is an error; the history of the first one
+//	writer.go   the four ways: what a writer reads, checks and writes
+//	store.go    the row of the account, in SQLite or PostgreSQL; the list of increments by which
+//	            a lost one is found
 //	servers.go  the embedded Redis and SQLite, or the servers of the flags; the keys, the schema
 //	            and the folder are removed at the end, also after Ctrl-C
-//	report.go   the figures of each way: stale writes accepted and refused, updates lost; when
-//	            the guard counts as proven; a round as a history for the rules
 //	text.go     what is printed: the drawing of a round, the table of the four ways, the verdict
 //	html.go     the page of --html: which rounds it shows, its headings, the command that draws
 //	            it again
-//	sql/        the statements for the account: create, insert, select, update
+//	sql/        the statements for the account: create, put, select
 package simulate

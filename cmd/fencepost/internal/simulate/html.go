@@ -3,25 +3,10 @@ package simulate
 import (
 	"fmt"
 	"strings"
-	"time"
 
-	"github.com/fencepost/fencepost/internal/cli"
 	"github.com/fencepost/fencepost/internal/history"
 	"github.com/fencepost/fencepost/internal/timeline"
 )
-
-// writePage writes the page for --html, and prints its path.
-func (c *Cmd) writePage(std cli.Streams, report *Report) error {
-	return cli.PublishPage(std, c.pageFile(), c.JSON, func() (timeline.Page, error) { return c.page(report) })
-}
-
-// pageFile returns the file of --html, or "" if there is none.
-func (c *Cmd) pageFile() string {
-	if c.HTML == nil {
-		return ""
-	}
-	return *c.HTML
-}
 
 // page draws [Unguarded] beside [Guarded], and below them the two ways that check before the
 // write.
@@ -47,28 +32,27 @@ var headings = map[Way]string{
 // chartOf returns the first round of a way, with the rules that its history breaks.
 func chartOf(report *Report, way Way) (timeline.Chart, error) {
 	count := report.Of(way)
-	h := count.Example.History(time.Duration(report.TTL) * time.Millisecond)
-	broken, err := history.Check(h)
+	broken, err := history.Check(count.first.history)
 	if err != nil {
 		return timeline.Chart{}, err
 	}
 	for i := range broken {
-		broken[i].Why = lossText(count.Example, broken[i])
+		broken[i].Why = lossText(count.first, broken[i])
 	}
 	return timeline.Chart{
-		Title: headings[way], History: h, Violations: broken,
-		Lead: fmt.Sprintf("In %s: %d of %d stale writes accepted, %d refused, %s lost. This is the first.",
-			rounds(report.Rounds), count.StaleAccepted, count.StaleAttempted, count.Refused, updates(count.UpdatesLost)),
+		Title: headings[way], History: count.first.history, Violations: broken,
+		Lead: fmt.Sprintf("Rounds: %d. Stale writes: %d, of which accepted: %d, refused: %d. Updates lost: %d. This is the first round.",
+			report.Rounds, count.StaleAttempted, count.StaleAccepted, count.Refused, count.UpdatesLost),
 	}, nil
 }
 
 // lossText describes which acknowledged write the stale write has replaced.
-func lossText(r *Round, v history.Violation) string {
+func lossText(e example, v history.Violation) string {
 	if v.Rule.ID != "order" {
 		return v.Why
 	}
 	return fmt.Sprintf("A's write, with the older token and with what it read before the pause, replaces B's, which was acknowledged. Lost: %s.",
-		strings.Join(r.Lost(), ", "))
+		strings.Join(e.lost, ", "))
 }
 
 // commandLine returns the command that draws the page again, without the servers' URLs,

@@ -9,87 +9,101 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/cli"
+	"github.com/fencepost/fencepost/internal/history"
+	"github.com/fencepost/fencepost/internal/rounds"
 )
 
 func TestProgressDrawsOverItsLine(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	p := newProgress(&out, 10, false)
+	p := &progress{Line: cli.NewLine(&out), rounds: 10}
 	p.Drawn = true
-	for _, e := range []Event{
-		{Writer: "A", Kind: Holds}, {Writer: "A", Kind: Stopped}, {Writer: "B", Kind: Asks},
-		{Writer: "B", Kind: Holds}, {Writer: "A", Kind: Continued}, {Writer: "A", Kind: Refused},
-	} {
-		p.observe(Progress{Way: CheckThenWrite, Round: 4, Event: e})
+	for _, moment := range []rounds.Moment{rounds.Begins, rounds.Stopped, rounds.Succeeded} {
+		p.observe(CheckThenWrite, 4, moment)
 	}
 	p.Clear()
 	require.NotContains(t, out.String(), "\n")
 	lines := strings.Split(strings.TrimPrefix(out.String(), "\r"), "\r")
-	var scenes []string
+	var seen []string
 	for _, line := range lines[:len(lines)-1] {
 		require.Equal(t, 79, utf8.RuneCountInString(line), "what was there is covered")
 		if _, scene, found := strings.Cut(line, "23/40  check-then-write  "); found {
-			scenes = append(scenes, strings.TrimSpace(scene))
+			seen = append(seen, strings.TrimSpace(scene))
 		}
 	}
-	require.Equal(t, []string{
-		"A has the lock", "A is stopped", "A stopped, B waits", "A stopped, B has the lock", "A resumes and writes",
-	}, scenes)
+	require.Equal(t, []string{"A has the lock", "A stopped, B waits", "A resumes and writes"}, seen)
 	require.Empty(t, lines[len(lines)-1])
 }
 
-func TestProgressOfNothingLeavesNothing(t *testing.T) {
+// The count depends on the contents of the row, whatever the writers' replies were.
+func TestCount(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	p := newProgress(&out, 10, false)
-	p.Drawn = true
-	p.Clear()
-	require.Empty(t, out.String())
-}
-
-func TestTheVerdictCountsUpdates(t *testing.T) {
-	t.Parallel()
-	for rounds, lost := range map[int]string{1: "With the lock alone, 1 acknowledged update was lost. ", 3: "With the lock alone, 3 acknowledged updates were lost. "} {
-		_, text := verdictText(&Report{Rounds: rounds, Runs: []Count{
-			{Name: Unguarded, StaleAttempted: rounds, StaleAccepted: rounds, UpdatesLost: rounds}, {Name: Guarded, StaleAttempted: rounds, Refused: rounds},
-		}})
-		require.Contains(t, text, lost)
-	}
-}
-
-func TestVerdictAndStatus(t *testing.T) {
-	t.Parallel()
-	lost := Count{Name: Unguarded, StaleAttempted: 3, StaleAccepted: 3, UpdatesLost: 3}
-	held := Count{Name: Guarded, StaleAttempted: 3, Refused: 3}
 	for name, c := range map[string]struct {
-		runs   []Count
-		status int
-		text   string
+		answer                  history.Outcome
+		increments              string
+		accepted, lost, refused int
 	}{
-		"the fence holds": {[]Count{lost, held}, 0, "the fence holds"},
-		"a stale write was accepted": {
-			[]Count{lost, {Name: Guarded, StaleAttempted: 3, StaleAccepted: 1, UpdatesLost: 1, Refused: 2}},
-			1, "the fence does NOT hold.\n  Guarded, 1 of 3 stale writes was accepted and 1 update was lost.",
-		},
-		"nothing was lost without a guard": {
-			[]Count{{Name: Unguarded, StaleAttempted: 3}, held}, 1, "nothing is shown",
-		},
+		"refused, and not in the row":              {history.Refused, "B+20", 0, 0, 1},
+		"refused, and in the row all the same":     {history.Refused, "B+20 A+50", 1, 0, 1},
+		"refused, and it overwrote all the same":   {history.Refused, "A+50", 1, 1, 1},
+		"accepted, over the successor's":           {history.Accepted, "A+50", 1, 1, 0},
+		"accepted, beside the successor's":         {history.Accepted, "B+20 A+50", 1, 0, 0},
+		"accepted, and not in the row":             {history.Accepted, "B+20", 1, 1, 0},
+		"accepted, and the row has nothing at all": {history.Accepted, "", 1, 2, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			report := &Report{Rounds: 3, Runs: c.runs}
-			require.Contains(t, verdict(report, cli.Style{}), c.text)
-			var printed bytes.Buffer
-			require.Equal(t, c.status, cli.Status("fencepost", proven(report), &printed))
-			require.Empty(t, printed.String(), "the verdict has said it")
+			var count Count
+			row := account{increments: c.increments}
+			count.add(c.answer, row, row.lacks(acknowledged(c.answer)))
+			require.Equal(t, Count{StaleAttempted: 1, StaleAccepted: c.accepted, UpdatesLost: c.lost, Refused: c.refused}, count)
 		})
 	}
 }
 
-// Counted returns the count of one round in which answerA was the reply to A and the row
-// ended with increments.
-func Counted(answerA Kind, increments string) Count {
-	var c Count
-	c.add(&Round{answerA: Event{Kind: answerA}, row: account{increments: increments}})
-	return c
+func TestARoundThatDiffersFromTheDrawingIsAnError(t *testing.T) {
+	t.Parallel()
+	a, b := rounds.Answer{Outcome: history.Refused, Number: 1}, rounds.Answer{Outcome: history.Accepted, Number: 2}
+	require.True(t, asDrawn(rounds.Round{A: a, B: b}))
+	for name, r := range map[string]rounds.Round{
+		"A was not stopped":      {A: a, B: b, Missed: true},
+		"B waited for A":         {A: a, B: b, Blocked: true},
+		"B had the older number": {A: b, B: a},
+		"A never had the lock":   {A: rounds.Answer{Outcome: history.Refused}, B: b},
+		"A's outcome is unknown": {A: rounds.Answer{Outcome: history.Unknown, Number: 1}, B: b},
+		"A failed":               {A: rounds.Answer{Outcome: history.Failed, Number: 1}, B: b},
+	} {
+		require.False(t, asDrawn(r), name)
+		require.ErrorContains(t, new(series).count(t.Context(), r), "differs from the drawing", name)
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	lost := Count{Name: Unguarded, StaleAttempted: 3, StaleAccepted: 3, UpdatesLost: 3}
+	held := Count{Name: Guarded, StaleAttempted: 3, Refused: 3}
+	for name, c := range map[string]struct {
+		runs              []Count
+		fenced, corrupted bool
+		text              string
+	}{
+		"the fence holds": {[]Count{lost, held}, true, true, "the fence holds.\n  Acknowledged updates lost with the lock alone: 3."},
+		"a stale write was accepted": {
+			[]Count{lost, {Name: Guarded, StaleAttempted: 3, StaleAccepted: 1, UpdatesLost: 1, Refused: 2}}, false, true,
+			"the fence does NOT hold.\n  Guarded, 1 of 3 stale writes accepted, 1 updates lost.",
+		},
+		"an update was lost behind the guard": {[]Count{lost, {Name: Guarded, StaleAttempted: 3, UpdatesLost: 1, Refused: 3}}, false, true, "does NOT hold"},
+		"nothing stale was tried":             {[]Count{lost, {Name: Guarded}}, false, true, "does NOT hold"},
+		"nothing was lost without a guard":    {[]Count{{Name: Unguarded, StaleAttempted: 3}, held}, true, false, "nothing is shown"},
+		"nothing was run":                     {nil, false, false, "does NOT hold"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			report := &Report{Rounds: 3, Runs: c.runs}
+			require.Equal(t, c.fenced, report.Fenced())
+			require.Equal(t, c.corrupted, report.Corrupted())
+			require.Equal(t, c.fenced && c.corrupted, report.proven())
+			require.Contains(t, verdict(report, cli.Style{}), c.text)
+		})
+	}
 }

@@ -4,28 +4,84 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
+	"github.com/fencepost/fencepost/internal/history"
+	"github.com/fencepost/fencepost/internal/rounds"
 	"github.com/fencepost/fencepost/internal/subprocess"
 )
 
-// Run runs all rounds of all ways, one after another, and returns the figures. If a step
+// Report is the outcome of a run.
+type Report struct {
+	Rounds int     `json:"rounds"`
+	TTL    int64   `json:"ttl_ms"`
+	Issuer string  `json:"issuer"` // "redis" or "redis (embedded)"
+	Store  string  `json:"store"`  // "postgres" or "sqlite (embedded)"
+	Pause  string  `json:"pause"`  // "SIGSTOP" or "in-process"
+	Runs   []Count `json:"runs"`
+}
+
+// Of returns the count of one way. It is zero if the way was not run.
+func (r *Report) Of(way Way) Count {
+	for _, count := range r.Runs {
+		if count.Name == way {
+			return count
+		}
+	}
+	return Count{Name: way}
+}
+
+// Fenced reports whether the guard worked: stale writes were attempted, none was accepted,
+// and no update was lost.
+func (r *Report) Fenced() bool {
+	c := r.Of(Guarded)
+	return c.StaleAttempted > 0 && c.StaleAccepted == 0 && c.UpdatesLost == 0
+}
+
+// Corrupted reports whether updates were lost without a guard. If not, the run is no
+// evidence for the guard.
+func (r *Report) Corrupted() bool { return r.Of(Unguarded).UpdatesLost > 0 }
+
+func (r *Report) proven() bool { return r.Fenced() && r.Corrupted() }
+
+// Count has the figures of the rounds of one way.
+type Count struct {
+	Name           Way `json:"name"`
+	StaleAttempted int `json:"stale_attempted"` // A wrote, or tried to, with a token older than B's
+	StaleAccepted  int `json:"stale_accepted"`  // A's stale write is in the row, or was acknowledged
+	UpdatesLost    int `json:"updates_lost"`    // acknowledged increments of A and B that the row does not have
+	Refused        int `json:"refused"`         // A's write was refused as stale
+
+	first example
+}
+
+// example is the first round of a way.
+type example struct {
+	history history.History
+	answer  history.Outcome // of A's write
+	balance int64           // at the end
+	lost    []string        // the acknowledged increments that the row does not have at the end, as "B+20"
+}
+
+// report runs all rounds of all ways, one after another, and returns the figures. If a step
 // fails, it returns an error and no report. When ctx ends, it returns ctx's cause. In each
 // case it ends the processes and removes the folder, the schema and the keys before it
 // returns.
-func Run(ctx context.Context, o Options) (report *Report, err error) {
-	if err := o.Check(); err != nil {
-		return nil, err
-	}
-	servers, err := startServers(ctx, o)
+func (c *Cmd) report(ctx context.Context) (*Report, error) {
+	servers, err := startServers(ctx, c)
 	if err != nil {
 		return nil, orCause(ctx, err)
 	}
-	s := &simulation{options: o, servers: servers}
-	report, err = s.run(ctx)
-	err = errors.Join(orCause(ctx, err), servers.stop(ctx))
-	if err != nil {
+	report := &Report{Rounds: c.Rounds, TTL: c.TTL.Milliseconds(), Issuer: servers.issuer, Store: servers.name, Pause: c.pause.String()}
+	for _, way := range ways {
+		s := &series{Count: Count{Name: way}, command: c, store: servers.store, recorder: history.NewRecorder(), resource: resource(way)}
+		if err = s.run(ctx, servers.conf()); err != nil {
+			break
+		}
+		report.Runs = append(report.Runs, s.Count)
+	}
+	if err := errors.Join(orCause(ctx, err), servers.stop(ctx)); err != nil {
 		return nil, err
 	}
 	return report, nil
@@ -39,212 +95,126 @@ func orCause(ctx context.Context, err error) error {
 	return err
 }
 
-// simulation is the state of one run.
-type simulation struct {
-	options Options
-	servers *servers
-	a, b    *process
-	now     Progress
+// series are the rounds of one way.
+type series struct {
+	Count
+	command      *Cmd
+	store        *store
+	recorder     *history.Recorder
+	resource     string
+	began, ended time.Duration // of the first round
 }
 
-func (s *simulation) run(ctx context.Context) (report *Report, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if s.a, err = s.start(ctx, "A"); err != nil {
-		return nil, err
-	}
-	defer func() { s.end(ctx, cancel, s.a, err) }()
-	if s.b, err = s.start(ctx, "B"); err != nil {
-		return nil, err
-	}
-	defer func() { s.end(ctx, cancel, s.b, err) }()
-	return s.ways(ctx)
-}
-
-// start starts a writer, and returns when it is ready.
-func (s *simulation) start(ctx context.Context, name string) (*process, error) {
-	setup := s.servers.setup
-	setup.Name = name
-	ctx, cancel := subprocess.Within(ctx, s.limit())
-	defer cancel()
-	started, _, err := subprocess.Open[Event](ctx, subprocess.Command{Name: "writer " + name, Argv: s.options.Writer}, setup)
-	return &process{started, name}, err
-}
-
-// end ends a writer. After an error it does not wait for a writer that works or is stopped.
-func (s *simulation) end(ctx context.Context, cancel func(), p *process, err error) {
-	if err != nil {
-		cancel()
-	}
-	p.End(ctx)
-}
-
-func (s *simulation) ways(ctx context.Context) (*Report, error) {
-	report := &Report{
-		Rounds: s.options.Rounds, TTL: s.options.TTL.Milliseconds(),
-		Issuer: s.servers.issuer, Store: s.servers.name, Pause: s.servers.setup.Pause.String(),
-	}
-	for _, way := range Ways() {
-		count := Count{Name: way}
-		for number := range s.options.Rounds {
-			s.now = Progress{Way: way, Round: number + 1}
-			round, err := s.round(ctx, way, number+1)
-			if err != nil {
-				return nil, err
-			}
-			count.add(round)
-		}
-		report.Runs = append(report.Runs, count)
-	}
-	return report, nil
-}
-
-// order sends an order to p, and waits for the expected event.
-func (s *simulation) order(ctx context.Context, r *Round, p *process, amount int64, expected Kind) error {
-	err := p.Send(order{Way: r.Way, Resource: r.Resource, Amount: amount, Stop: p == s.a})
-	if err != nil {
+func (s *series) run(ctx context.Context, conf string) error {
+	if err := s.store.write(ctx, s.resource, opened, false); err != nil { // for the rehearsal
 		return err
 	}
-	_, err = s.until(ctx, r, p, expected)
-	return err
-}
-
-// until notes p's events up to one of an expected kind, which it returns. It returns an error
-// for an answer of another kind.
-func (s *simulation) until(ctx context.Context, r *Round, p *process, expected ...Kind) (Event, error) {
-	for {
-		e, err := p.Next(ctx)
-		if err != nil {
-			return e, err
-		}
-		s.note(r, e)
-		if slices.Contains(expected, e.Kind) {
-			return e, nil
-		}
-		if slices.Contains([]Kind{Accepted, Refused, Failed}, e.Kind) {
-			return e, fmt.Errorf("simulate: writer %s: %s, not %s: %s", p.name, e.Kind, expected[0], e.Text)
-		}
-	}
-}
-
-func (s *simulation) note(r *Round, e Event) {
-	r.Events = append(r.Events, e)
-	if s.options.Observe != nil && s.now.Round > 0 {
-		s.now.Event = e
-		s.options.Observe(s.now)
-	}
-}
-
-// The increments differ, so that a missing increment identifies its writer.
-const (
-	amountA = 50
-	amountB = 20
-)
-
-// Round is one round.
-type Round struct {
-	Way      Way
-	Resource string
-	Events   []Event
-	Final    int64 // the balance at the end
-
-	row     account       // at the end
-	reads   []balanceRead // by the parent
-	answerA Event
-}
-
-// round runs one round. If a step differs from the drawing in the package comment, it
-// returns an error that names the resource.
-func (s *simulation) round(ctx context.Context, way Way, number int) (*Round, error) {
-	r := &Round{Way: way, Resource: fmt.Sprintf("account/%s-%d", way, number)}
-	if err := s.servers.store.insert(ctx, r.Resource); err != nil {
-		return nil, err
-	}
-	err := subprocess.Round{
-		Pause:  func(ctx context.Context) error { return s.stopA(ctx, r) },
-		Act:    func(ctx context.Context) error { return s.sendB(ctx, r) },
-		Resume: func(ctx context.Context) error { return s.continueA(ctx, r) },
-	}.Run(ctx, s.limit())
+	_, err := rounds.Run(ctx, rounds.Options{
+		Command: func(name string) (subprocess.Command, error) {
+			return subprocess.Command{Name: "writer " + name, Argv: s.command.writer}, nil
+		},
+		Subject: string(s.Name), Conf: conf, Resource: s.resource, TTL: s.command.TTL,
+		Pause: rounds.SIGSTOP, By: s.command.pause, At: beforeWrite, Nth: 1, Rounds: s.command.Rounds,
+		Recorder: s.recorder, Observe: s.observe,
+	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", r.Resource, err)
+		return fmt.Errorf("%s: %w", s.resource, err)
 	}
-	return r, r.checkOrder()
-}
-
-// limit bounds one step, which waits for one lease at most.
-func (s *simulation) limit() time.Duration { return 3*s.options.TTL + stepTimeout }
-
-func (s *simulation) stopA(ctx context.Context, r *Round) error {
-	if err := s.order(ctx, r, s.a, amountA, Pauses); err != nil {
-		return err
-	}
-	if err := s.a.Suspend(ctx, s.servers.setup.Pause); err != nil {
-		return err
-	}
-	s.note(r, Event{At: time.Now(), Writer: s.a.name, Kind: Stopped})
+	s.setExample()
 	return nil
 }
 
-func (s *simulation) sendB(ctx context.Context, r *Round) error {
-	if err := s.order(ctx, r, s.b, amountB, Accepted); err != nil {
-		return err
+// setExample sets the history of the first round. It leaves out units of work, which are
+// writes here.
+func (s *series) setExample() {
+	for _, op := range s.recorder.History().Ops {
+		if op.Began < s.began || op.Began > s.ended || op.Kind == history.Unit {
+			continue
+		}
+		if op.Kind == history.Fault {
+			op.Note = "stopped"
+		}
+		s.first.history.Ops = append(s.first.history.Ops, op)
 	}
-	row, err := s.servers.store.read(ctx, r.Resource)
-	if err != nil {
+}
+
+// observe opens the account for each round, and counts what is in it afterwards.
+func (s *series) observe(ctx context.Context, at rounds.Moment, r rounds.Round) error {
+	s.command.observe(s.Name, r.Number, at)
+	switch at {
+	case rounds.Begins:
+		if r.Number == 1 {
+			s.began = s.recorder.Now()
+		}
+		return s.store.write(ctx, s.resource, opened, false)
+	case rounds.Succeeded:
+		row, lost, err := s.look(ctx, []string{"B"})
+		if err == nil && len(lost) > 0 {
+			err = fmt.Errorf("B's write was acknowledged, and the row does not have it: %q", row.increments)
+		}
 		return err
-	}
-	r.reads = append(r.reads, balanceRead{time.Now(), row.balance})
-	if !row.has(s.b.name, amountB) {
-		return fmt.Errorf("simulate: B's write was acknowledged, and the row does not have it: %q", row.increments)
+	case rounds.Ended:
+		return s.count(ctx, r)
 	}
 	return nil
 }
 
-func (s *simulation) continueA(ctx context.Context, r *Round) error {
-	s.note(r, Event{At: time.Now(), Writer: s.a.name, Kind: Continued})
-	if err := s.a.Resume(s.servers.setup.Pause); err != nil {
+// asDrawn reports whether A wrote after B, and with the older token.
+func asDrawn(r rounds.Round) bool {
+	answered := r.A.Outcome == history.Accepted || r.A.Outcome == history.Refused
+	return answered && !r.Missed && !r.Blocked && 0 < r.A.Number && r.A.Number < r.B.Number
+}
+
+// acknowledged returns the writers whose writes are acknowledged in a round that is as drawn.
+func acknowledged(answerA history.Outcome) []string {
+	if answerA == history.Accepted {
+		return []string{"A", "B"}
+	}
+	return []string{"B"}
+}
+
+func (s *series) count(ctx context.Context, r rounds.Round) error {
+	if !asDrawn(r) {
+		return fmt.Errorf("it differs from the drawing: A, token %d: %s: %s; B, token %d", r.A.Number, r.A.Outcome, r.A.Text, r.B.Number)
+	}
+	row, lost, err := s.look(ctx, acknowledged(r.A.Outcome))
+	if err != nil {
 		return err
 	}
-	var err error
-	if r.answerA, err = s.until(ctx, r, s.a, Accepted, Refused); err != nil {
-		return err
+	s.add(r.A.Outcome, row, lost)
+	if r.Number == 1 {
+		s.ended = s.recorder.Now()
+		s.first.answer, s.first.balance, s.first.lost = r.A.Outcome, row.balance, lost
 	}
-	if r.row, err = s.servers.store.read(ctx, r.Resource); err != nil {
-		return err
-	}
-	r.Final = r.row.balance
-	r.reads = append(r.reads, balanceRead{time.Now(), r.Final})
 	return nil
 }
 
-// checkOrder returns an error unless A had the older token: otherwise A's write was not
-// stale.
-func (r *Round) checkOrder() error {
-	a, b := r.number("A"), r.number("B")
-	if a == 0 || b == 0 || a >= b {
-		return fmt.Errorf("simulate: %s: B's token %d is not newer than A's %d", r.Resource, b, a)
+// add counts a round by the answer to A and the row at its end. A refused write that the row
+// has counts as accepted too: the database decides.
+func (c *Count) add(answer history.Outcome, row account, lost []string) {
+	c.StaleAttempted++
+	c.UpdatesLost += len(lost)
+	if answer == history.Accepted || row.has("A") {
+		c.StaleAccepted++
 	}
-	return nil
+	if answer == history.Refused {
+		c.Refused++
+	}
 }
 
-// Lost returns the acknowledged increments that the row does not have at the end, as "B+20".
-func (r *Round) Lost() []string {
-	var lost []string
-	if r.answerA.Kind == Accepted && !r.row.has("A", amountA) {
-		lost = append(lost, increment("A", amountA))
+// look reads the row. It returns those acknowledged increments that the row does not have.
+func (s *series) look(ctx context.Context, acknowledged []string) (row account, lost []string, err error) {
+	began := s.recorder.Now()
+	if row, err = s.store.read(ctx, s.resource); err != nil {
+		return row, nil, err
 	}
-	if !r.row.has("B", amountB) { // sendB has checked that it was acknowledged
-		lost = append(lost, increment("B", amountB))
+	note := fmt.Sprintf("balance %d", row.balance)
+	if lost = row.lacks(acknowledged); len(lost) > 0 {
+		note += ": " + strings.Join(lost, ", ") + " is gone"
 	}
-	return lost
-}
-
-// number returns the number of the writer's last token.
-func (r *Round) number(writer string) (number int64) {
-	for _, e := range r.Events {
-		if e.Writer == writer && e.Kind == Holds {
-			number = e.Number
-		}
-	}
-	return number
+	s.recorder.Add(history.Op{
+		Kind: history.Read, Writer: "account", Resource: s.resource, Outcome: history.Accepted,
+		Began: began, Ended: s.recorder.Now(), Note: note,
+	})
+	return row, lost, nil
 }

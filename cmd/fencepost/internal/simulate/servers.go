@@ -1,48 +1,67 @@
 package simulate
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
-	"github.com/fencepost/fencepost/internal/subprocess"
 	"github.com/fencepost/fencepost/migrations"
 )
 
+// setup has the names and servers of a run. Its URLs are no arguments of the writers: every
+// user of the machine can read those.
+type setup struct {
+	TTL      time.Duration
+	Redis    string // URL
+	Prefix   string // of all keys
+	Postgres string // URL, or "" for SQLite
+	Schema   string // of all tables in PostgreSQL
+	SQLite   string // path of the file
+}
+
 // servers are the servers of a run, with functions that remove what the run made on them.
 type servers struct {
-	setup  setup // for writers, without their name
+	setup
 	issuer string
 	name   string // of the store
 	store  *store
 	undo   []func(context.Context) error
 }
 
-// startServers uses the servers that o names and starts embedded ones in place of the
+// startServers uses the servers that c names and starts embedded ones in place of the
 // others. Everything that it makes has the run's name. If it returns an error, it has
 // removed everything.
-func startServers(ctx context.Context, o Options) (*servers, error) {
+func startServers(ctx context.Context, c *Cmd) (*servers, error) {
 	run := strings.ToLower(rand.Text()[:13])
 	s := &servers{setup: setup{
-		TTL: o.TTL, Pause: cmp.Or(o.Pause, subprocess.BestPause()), Redis: o.Redis, Prefix: "fencepost-simulate-" + run,
-		Postgres: o.Postgres, Schema: "fencepost_simulate_" + run,
+		TTL: c.TTL, Redis: c.Redis, Prefix: "fencepost-simulate-" + run, Postgres: c.Postgres, Schema: "fencepost_simulate_" + run,
 	}}
-	for _, start := range []func(context.Context) error{s.startIssuer, s.startStore, s.fillStore} {
+	for _, start := range []func(context.Context) error{s.startIssuer, s.startStore} {
 		if err := start(ctx); err != nil {
 			return nil, errors.Join(err, s.stop(ctx))
 		}
 	}
 	return s, nil
 }
+
+// conf returns the setup for the writers.
+func (s *servers) conf() string {
+	text, _ := json.Marshal(s.setup) // strings and a number
+	return string(text)
+}
+
+// cleanupTimeout bounds the removal at the end of a run.
+const cleanupTimeout = 2 * time.Minute
 
 // atEnd registers undo, to be called by stop in reverse order.
 func (s *servers) atEnd(undo func(context.Context) error) { s.undo = append(s.undo, undo) }
@@ -59,73 +78,45 @@ func (s *servers) stop(ctx context.Context) error {
 }
 
 func (s *servers) startIssuer(ctx context.Context) error {
-	s.issuer = "redis"
-	if s.setup.Redis == "" {
-		s.issuer += " (embedded)"
-		if err := s.embedRedis(); err != nil {
-			return err
+	if s.issuer = "redis"; s.Redis == "" {
+		server := miniredis.NewMiniRedis()
+		server.ClockTTL(true) // its keys expire as time passes
+		if err := server.StartAddr("127.0.0.1:0"); err != nil {
+			return fmt.Errorf("embedded redis: %w", err)
 		}
+		s.atEnd(func(context.Context) error { server.Close(); return nil })
+		s.issuer, s.Redis = "redis (embedded)", "redis://"+server.Addr()
 	}
-	client, err := connectRedis(ctx, s.setup.Redis)
+	client, err := connectRedis(ctx, s.Redis)
 	if err != nil {
 		return err
 	}
-	s.atEnd(func(context.Context) error { return client.Close() })
-	s.atEnd(func(ctx context.Context) error { return removeKeys(ctx, client, s.setup.Prefix) })
+	s.atEnd(func(ctx context.Context) error { return errors.Join(removeKeys(ctx, client, s.Prefix), client.Close()) })
 	return nil
 }
 
-// embedRedis starts a server on a port of this machine. ClockTTL makes its keys expire as
-// time passes.
-func (s *servers) embedRedis() error {
-	server := miniredis.NewMiniRedis()
-	server.ClockTTL(true)
-	if err := server.StartAddr("127.0.0.1:0"); err != nil {
-		return fmt.Errorf("embedded redis: %w", err)
-	}
-	s.atEnd(func(context.Context) error { server.Close(); return nil })
-	s.setup.Redis = "redis://" + server.Addr()
-	return nil
-}
-
+// startStore makes the tables of the marks and of the accounts too.
 func (s *servers) startStore(ctx context.Context) (err error) {
-	s.name = "postgres"
-	if s.setup.Postgres == "" {
-		s.name = "sqlite (embedded)"
-		if err := s.embedSQLite(); err != nil {
-			return err
+	set := migrations.Set{Schema: s.Schema}
+	if s.name = "postgres"; s.Postgres == "" {
+		folder, err := os.MkdirTemp("", "fencepost-simulate-")
+		if err != nil {
+			return fmt.Errorf("embedded sqlite: %w", err)
 		}
+		s.atEnd(func(context.Context) error { return os.RemoveAll(folder) })
+		s.name, s.SQLite, set = "sqlite (embedded)", filepath.Join(folder, "simulate.db"), migrations.Set{Dialect: migrations.SQLite}
 	}
 	if s.store, err = openStore(ctx, s.setup); err != nil {
 		return err
 	}
-	s.atEnd(func(context.Context) error { return s.store.close() })
-	return nil
-}
-
-func (s *servers) embedSQLite() error {
-	folder, err := os.MkdirTemp("", "fencepost-simulate-")
+	s.atEnd(func(context.Context) error { return s.store.db.Close() })
+	if s.Postgres != "" {
+		s.atEnd(func(ctx context.Context) error { return s.store.exec(ctx, `DROP SCHEMA IF EXISTS "main" CASCADE`) })
+	}
+	if err = set.Up(ctx, s.store.db); err == nil {
+		err = s.store.exec(ctx, createSQL)
+	}
 	if err != nil {
-		return fmt.Errorf("embedded sqlite: %w", err)
-	}
-	s.atEnd(func(context.Context) error { return os.RemoveAll(folder) })
-	s.setup.SQLite = filepath.Join(folder, "simulate.db")
-	return nil
-}
-
-// fillStore makes the tables of the marks and of the accounts.
-func (s *servers) fillStore(ctx context.Context) error {
-	set := migrations.Set{Dialect: migrations.SQLite}
-	if s.setup.Postgres != "" {
-		set = migrations.Set{Schema: s.setup.Schema}
-		s.atEnd(func(ctx context.Context) error {
-			return s.store.exec(ctx, `DROP SCHEMA IF EXISTS "main" CASCADE`)
-		})
-	}
-	if err := set.Up(ctx, s.store.db); err != nil {
-		return fmt.Errorf("%s: %w", s.name, err)
-	}
-	if err := s.store.create(ctx); err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	return nil
@@ -148,15 +139,13 @@ func connectRedis(ctx context.Context, address string) (*redis.Client, error) {
 
 // removeKeys removes the keys that begin with prefix, which must have no character that is
 // special in a pattern.
-func removeKeys(ctx context.Context, client *redis.Client, prefix string) error {
+func removeKeys(ctx context.Context, client *redis.Client, prefix string) (err error) {
 	keys := client.Scan(ctx, 0, prefix+"*", 1000).Iterator()
-	for keys.Next(ctx) {
-		if err := client.Unlink(ctx, keys.Val()).Err(); err != nil {
-			return fmt.Errorf("simulate: remove the keys %s*: %w", prefix, err)
-		}
+	for err == nil && keys.Next(ctx) {
+		err = client.Unlink(ctx, keys.Val()).Err()
 	}
-	if err := keys.Err(); err != nil {
-		return fmt.Errorf("simulate: remove the keys %s*: %w", prefix, err)
+	if err = errors.Join(err, keys.Err()); err != nil {
+		return fmt.Errorf("remove the keys %s*: %w", prefix, err)
 	}
 	return nil
 }

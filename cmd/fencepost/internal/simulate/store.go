@@ -11,173 +11,117 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite" // the driver
 
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/sqlguard/stdsql"
 )
 
 var (
 	//go:embed sql/create.sql
 	createSQL string
-	//go:embed sql/insert.sql
-	insertSQL string
+	//go:embed sql/put.sql
+	putSQL string
 	//go:embed sql/select.sql
 	selectSQL string
-	//go:embed sql/update.sql
-	updateSQL string
 )
 
 // store is the database of a run, for the writers and their parent.
 type store struct {
 	db     *sql.DB
-	schema string      // quoted
-	fence  guard.Store // the marks, for claims
-	// update runs one statement in a transaction that admits the token first.
-	update func(ctx context.Context, resource, statement string, args ...any) error
-	close  func() error
-}
-
-// openStore opens the database that s names.
-func openStore(ctx context.Context, s setup) (*store, error) {
-	if s.Postgres != "" {
-		return openPostgres(ctx, s)
-	}
-	return openSQLite(ctx, s.SQLite)
-}
-
-func (s *store) create(ctx context.Context) error { return s.exec(ctx, createSQL) }
-
-func (s *store) insert(ctx context.Context, id string) error {
-	return s.exec(ctx, insertSQL, id, openingBalance)
-}
-
-func (s *store) read(ctx context.Context, id string) (account, error) {
-	var a account
-	err := s.db.QueryRowContext(ctx, s.in(selectSQL), id).
-		Scan(&a.id, &a.balance, &a.increments, &a.mark.Number, &a.mark.Holder)
-	if err != nil {
-		return a, fmt.Errorf("simulate: read %s: %w", id, err)
-	}
-	return a, nil
-}
-
-// write writes the row without a guard.
-func (s *store) write(ctx context.Context, a account) error {
-	return s.exec(ctx, updateSQL, a.values()...)
-}
-
-// writeGuarded writes the row with the same statement inside the guard's transaction.
-func (s *store) writeGuarded(ctx context.Context, a account) error {
-	return s.update(ctx, a.id, s.in(updateSQL), a.values()...)
-}
-
-func (a account) values() []any {
-	return []any{a.id, a.balance, a.increments, a.mark.Number, a.mark.Holder}
-}
-
-func (s *store) exec(ctx context.Context, statement string, args ...any) error {
-	if _, err := s.db.ExecContext(ctx, s.in(statement), args...); err != nil {
-		return fmt.Errorf("simulate: accounts: %w", err)
-	}
-	return nil
-}
-
-func (s *store) in(statement string) string {
-	return strings.ReplaceAll(statement, `"main"`, s.schema)
-}
-
-const openingBalance = 100
-
-// account is the row that writers add to. It lists its increments, so that a lost one is
-// found whichever balance was written last.
-type account struct {
-	id         string
-	balance    int64
-	increments string // as in "A+50 B+20"
-	mark       guard.Mark
-}
-
-func increment(writer string, amount int64) string { return fmt.Sprintf("%s+%d", writer, amount) }
-
-// plus returns the row with a writer's increment.
-func (a account) plus(writer string, amount int64, mark guard.Mark) account {
-	a.balance += amount
-	a.increments = strings.TrimSpace(a.increments + " " + increment(writer, amount))
-	a.mark = mark
-	return a
-}
-
-func (a account) has(writer string, amount int64) bool {
-	return slices.Contains(strings.Fields(a.increments), increment(writer, amount))
+	schema string // quoted
+	fence  *stdsql.Guard
 }
 
 // pragmas let three processes share the file: readers do not wait for a writer, and a writer
 // waits for another writer.
 const pragmas = "_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)"
 
-func openSQLite(ctx context.Context, path string) (*store, error) {
-	name := url.URL{Path: filepath.ToSlash(path)}
+// openStore opens the database that s names.
+func openStore(ctx context.Context, s setup) (*store, error) {
+	if s.Postgres != "" {
+		config, err := connect.PostgresConfig(s.Postgres, "fencepost simulate")
+		if err != nil {
+			return nil, err
+		}
+		db, err := connect.PostgresDB(ctx, config)
+		return &store{db, pgx.Identifier{s.Schema}.Sanitize(), &stdsql.Guard{DB: db, Schema: s.Schema}}, err
+	}
+	name := url.URL{Path: filepath.ToSlash(s.SQLite)}
 	db, err := sql.Open("sqlite", "file:"+name.EscapedPath()+"?"+pragmas)
 	if err != nil {
-		return nil, fmt.Errorf("simulate: open SQLite: %w", err)
+		return nil, fmt.Errorf("open SQLite: %w", err)
 	}
 	// One connection, so that a stopped process has no other statement in progress.
 	db.SetMaxOpenConns(1)
-	if err := db.PingContext(ctx); err != nil {
-		db.Close()
-		return nil, fmt.Errorf("simulate: open SQLite: %w", err)
-	}
-	fence := &stdsql.Guard{DB: db, Dialect: stdsql.SQLite}
-	update := func(ctx context.Context, resource, statement string, args ...any) error {
-		return fence.Update(ctx, resource, func(tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, statement, args...)
-			return err
-		})
-	}
-	return &store{db: db, schema: `"main"`, fence: fence, update: update, close: db.Close}, nil
+	return &store{db, `"main"`, &stdsql.Guard{DB: db, Dialect: stdsql.SQLite}}, nil
 }
 
-func openPostgres(ctx context.Context, s setup) (*store, error) {
-	pool, err := connectPostgres(ctx, s)
+func (s *store) read(ctx context.Context, id string) (a account, err error) {
+	err = s.db.QueryRowContext(ctx, s.in(selectSQL), id).Scan(&a.balance, &a.increments, &a.mark.Number, &a.mark.Holder)
 	if err != nil {
-		return nil, err
+		return a, fmt.Errorf("read %s: %w", id, err)
 	}
-	db := stdlib.OpenDBFromPool(pool)
-	fence := &sqlguard.Guard{DB: pool, Schema: s.Schema}
-	update := func(ctx context.Context, resource, statement string, args ...any) error {
-		return fence.Update(ctx, resource, func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, statement, args...)
-			return err
-		})
+	return a, nil
+}
+
+// write writes the row. With a guard, the same statement is in the guard's transaction.
+func (s *store) write(ctx context.Context, id string, a account, guarded bool) error {
+	values := []any{id, a.balance, a.increments, a.mark.Number, a.mark.Holder}
+	if !guarded {
+		return s.exec(ctx, putSQL, values...)
 	}
-	closeAll := func() error {
-		err := db.Close()
-		pool.Close()
+	return s.fence.Update(ctx, id, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, s.in(putSQL), values...)
 		return err
-	}
-	return &store{db: db, schema: pgx.Identifier{s.Schema}.Sanitize(), fence: fence, update: update, close: closeAll}, nil
+	})
 }
 
-func connectPostgres(ctx context.Context, s setup) (*pgxpool.Pool, error) {
-	config, err := connect.PostgresPool(s.Postgres, "postgres", "fencepost simulate "+s.Name)
-	if err != nil {
-		return nil, err
+func (s *store) exec(ctx context.Context, statement string, args ...any) error {
+	if _, err := s.db.ExecContext(ctx, s.in(statement), args...); err != nil {
+		return fmt.Errorf("accounts: %w", err)
 	}
-	config.MaxConns = 2
-	ctx, cancel := connect.Within(ctx)
-	defer cancel()
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
-		return nil, fmt.Errorf("postgres: %w", err)
+	return nil
+}
+
+// in returns a statement for the schema of the run.
+func (s *store) in(statement string) string { return strings.ReplaceAll(statement, `"main"`, s.schema) }
+
+// opened is an account without writes.
+var opened = account{balance: 100}
+
+// amounts are what the writers add. They differ, so that the balance shows which is missing.
+var amounts = map[string]int64{"A": 50, "B": 20}
+
+// account is the row that writers add to. It lists its increments, so that a lost one is
+// found whichever balance was written last.
+type account struct {
+	balance    int64
+	increments string // as in "A+50 B+20"
+	mark       guard.Mark
+}
+
+func increment(writer string) string { return fmt.Sprintf("%s+%d", writer, amounts[writer]) }
+
+// plus returns the row with a writer's increment.
+func (a account) plus(writer string, mark guard.Mark) account {
+	a.balance += amounts[writer]
+	a.increments = strings.TrimSpace(a.increments + " " + increment(writer))
+	a.mark = mark
+	return a
+}
+
+func (a account) has(writer string) bool {
+	return slices.Contains(strings.Fields(a.increments), increment(writer))
+}
+
+// lacks returns the increments of writers that the row does not have.
+func (a account) lacks(writers []string) (increments []string) {
+	for _, writer := range writers {
+		if !a.has(writer) {
+			increments = append(increments, increment(writer))
+		}
 	}
-	if err := pool.Ping(ctx); err != nil {
-		pool.Close()
-		return nil, fmt.Errorf("postgres cannot be used: %w", connect.WithCause(ctx, err))
-	}
-	return pool, nil
+	return increments
 }

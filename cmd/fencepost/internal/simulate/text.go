@@ -8,6 +8,22 @@ import (
 	"github.com/fencepost/fencepost/internal/timeline"
 )
 
+// text is what a run prints: one round, the figures, the verdict.
+func text(report *Report, s cli.Style) (string, error) {
+	drawn, err := picture(report, Guarded, s)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", s.Bold("One lock, two writers, and a pause"))
+	fmt.Fprintln(&b, cli.Fill(intro(report), 0))
+	fmt.Fprintf(&b, "%s\n\n%s\n", s.Bold("A guarded round as it happened"), drawn)
+	fmt.Fprintf(&b, "%s\n\n", cli.Fill(unguardedText(report.Of(Unguarded).first), 0))
+	fmt.Fprintf(&b, "%s\n\n%s\n", s.Bold(fmt.Sprintf("All four ways, rounds of each: %d", report.Rounds)), table(report, s))
+	fmt.Fprint(&b, verdict(report, s))
+	return b.String(), nil
+}
+
 // picture returns the first round of a way as text.
 func picture(report *Report, way Way, s cli.Style) (string, error) {
 	chart, err := chartOf(report, way)
@@ -25,22 +41,6 @@ func picture(report *Report, way Way, s cli.Style) (string, error) {
 	return b.String(), err
 }
 
-// text is what a run prints: one round, the figures, the verdict.
-func text(report *Report, s cli.Style) (string, error) {
-	drawn, err := picture(report, Guarded, s)
-	if err != nil {
-		return "", err
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n", s.Bold("One lock, two writers, and a pause"))
-	fmt.Fprintln(&b, cli.Fill(intro(report), 0))
-	fmt.Fprintf(&b, "%s\n\n%s\n", s.Bold("A guarded round as it happened"), drawn)
-	fmt.Fprintf(&b, "%s\n\n", cli.Fill(unguardedText(report.Of(Unguarded).Example), 0))
-	fmt.Fprintf(&b, "%s\n\n%s\n", s.Bold(fmt.Sprintf("All four ways, %s each", rounds(report.Rounds))), table(report, s))
-	fmt.Fprint(&b, verdict(report, s))
-	return b.String(), nil
-}
-
 func intro(r *Report) string {
 	stopped := "stopped (SIGSTOP)"
 	if r.Pause != "SIGSTOP" {
@@ -52,20 +52,12 @@ func intro(r *Report) string {
 		"Lock: %s. Account: %s.\n", r.TTL, stopped, r.Issuer, r.Store)
 }
 
-func rounds(n int) string {
-	if n == 1 {
-		return "1 round"
-	}
-	return fmt.Sprintf("%d rounds", n)
-}
-
 // unguardedText describes the same round without a guard.
-func unguardedText(r *Round) string {
-	end := r.Events[len(r.Events)-1]
+func unguardedText(e example) string {
 	text := fmt.Sprintf("The same moment unguarded: A's write of %d is %s, and the balance is %d.",
-		end.Balance, end.Kind, r.Final)
-	if lost := r.Lost(); len(lost) > 0 {
-		text += " Acknowledged and gone: " + strings.Join(lost, ", ") + "."
+		opened.balance+amounts["A"], e.answer, e.balance)
+	if len(e.lost) > 0 {
+		text += " Acknowledged and gone: " + strings.Join(e.lost, ", ") + "."
 	}
 	return text
 }
@@ -96,53 +88,21 @@ func table(report *Report, s cli.Style) string {
 
 // verdict returns the summary of the figures.
 func verdict(report *Report, s cli.Style) string {
-	heading, text := verdictText(report)
-	paint := s.Green
-	if !report.Fenced() || !report.Corrupted() {
-		paint = s.Red
-	}
-	return s.Bold("Verdict: ") + paint(heading) + "\n" + cli.Fill(text, 2) + "\n"
-}
-
-func verdictText(report *Report) (heading, text string) {
 	without, with := report.Of(Unguarded), report.Of(Guarded)
-	recheck, check := report.Of(Recheck), report.Of(CheckThenWrite)
+	heading, paint := "the fence holds.", s.Green
+	text := fmt.Sprintf("Acknowledged updates lost with the lock alone: %d. "+
+		"A check before the write does not help, because the pause can come between the check and the write. "+
+		"Lost after a check of the lease in Redis: %d, after a comparison with the mark: %d. "+
+		"Guarded, the comparison is part of the write: %d of %d stale writes refused, %d updates lost.",
+		without.UpdatesLost, report.Of(Recheck).UpdatesLost, report.Of(CheckThenWrite).UpdatesLost,
+		with.Refused, with.StaleAttempted, with.UpdatesLost)
 	switch {
 	case !report.Fenced():
-		return "the fence does NOT hold.", fmt.Sprintf("Guarded, %d of %d stale writes %s accepted and %s lost.",
-			with.StaleAccepted, with.StaleAttempted, were(with.StaleAccepted), updates(with.UpdatesLost))
+		heading, paint = "the fence does NOT hold.", s.Red
+		text = fmt.Sprintf("Guarded, %d of %d stale writes accepted, %d updates lost.", with.StaleAccepted, with.StaleAttempted, with.UpdatesLost)
 	case !report.Corrupted():
-		return "nothing is shown.", "Without a guard no update was lost, so the rest says nothing about the guard."
+		heading, paint = "nothing is shown.", s.Red
+		text = "Without a guard no update was lost, so the rest says nothing about the guard."
 	}
-	return "the fence holds.", fmt.Sprintf("With the lock alone, %s lost. "+
-		"A check before the write does not help, because the pause can come between the check and the write. "+
-		"Updates lost after a check of the lease in Redis: %d, after a comparison with the mark: %d. "+
-		"Guarded, %d of %d stale writes %s refused and %s lost: the comparison is part of the write.",
-		acknowledged(without.UpdatesLost), recheck.UpdatesLost, check.UpdatesLost,
-		with.Refused, with.StaleAttempted, were(with.Refused), updates(with.UpdatesLost))
-}
-
-func were(n int) string {
-	if n == 1 {
-		return "was"
-	}
-	return "were"
-}
-
-func updates(n int) string {
-	switch n {
-	case 0:
-		return "no update was"
-	case 1:
-		return "1 update was"
-	}
-	return fmt.Sprintf("%d updates were", n)
-}
-
-// acknowledged is [updates] for updates whose writers got a reply that they are stored.
-func acknowledged(n int) string {
-	if n == 1 {
-		return "1 acknowledged update was"
-	}
-	return fmt.Sprintf("%d acknowledged updates were", n)
+	return s.Bold("Verdict: ") + paint(heading) + "\n" + cli.Fill(text, 2) + "\n"
 }

@@ -1,2 +1,2 @@
 -- $1 id
-SELECT id, balance, increments, number, holder FROM "main".accounts WHERE id = $1
+SELECT balance, increments, number, holder FROM "main".accounts WHERE id = $1

@@ -1,4 +1,4 @@
-package process
+package rounds
 
 import (
 	"context"
@@ -26,6 +26,9 @@ type unit struct {
 	steps   []string
 	seen    map[string]int
 	stopped bool
+
+	paused sync.RWMutex  // locked while the writer is paused and its process is not
+	asked  time.Duration // when it first requested the lock that it does not have yet; zero: not yet
 
 	tok     token.Token
 	writes  map[any]*history.Open // transactions that are open
@@ -67,7 +70,7 @@ func (u *unit) wasStopped() bool {
 }
 
 func (u *unit) answer() event {
-	e := event{Kind: answered, Outcome: u.outcome, Number: u.tok.Number, Wrote: u.wrote, Steps: u.steps}
+	e := event{answered, Answer{Outcome: u.outcome, Number: u.tok.Number, Wrote: u.wrote, Steps: u.steps}}
 	if u.err != nil {
 		e.Text = u.err.Error()
 	}
@@ -142,6 +145,10 @@ func (u *unit) op(k history.Kind) history.Op {
 // listen records each transaction that writes, from its start to its reply, and stops the
 // writer at the ordered step.
 func (u *unit) listen(_ context.Context, step failpoint.Step, key any) {
+	if r, ok := key.(record); ok {
+		u.add(r)
+		return
+	}
 	switch step {
 	case failpoint.Begin, failpoint.Request:
 		// Recorded when the writer resumes: while it is stopped here, the operation
@@ -159,6 +166,34 @@ func (u *unit) listen(_ context.Context, step failpoint.Step, key any) {
 	u.pass(string(step))
 }
 
+// Note is the key of a [failpoint.Begin] that has no other, for a write that people read about.
+type Note string
+
+// record is the key of a step at which nothing stops, and an operation is recorded.
+type record struct {
+	began time.Time
+	op    history.Op
+}
+
+// Record records op, which the unit of ctx began at began and which was accepted now. Its
+// Until, if any, counts from began.
+func Record(ctx context.Context, began time.Time, op history.Op) {
+	failpoint.At(ctx, "", record{began, op})
+}
+
+func (u *unit) add(r record) {
+	op := u.op(r.op.Kind)
+	op.Note, op.Outcome = r.op.Note, history.Accepted
+	op.Began, op.Ended = r.began.Sub(u.recorder.Started()), u.recorder.Now()
+	if r.op.Until > 0 {
+		op.Until = op.Began + r.op.Until
+	}
+	if op.Kind == history.Mark { // the mark's
+		op.Number, op.Holder = r.op.Number, r.op.Holder
+	}
+	u.recorder.Add(op)
+}
+
 // begin records the start of an operation that may write. An operation without a key,
 // such as a request or a write that code reports by simulations.Failpoint, ends with its
 // unit and has the unit's outcome.
@@ -168,6 +203,10 @@ func (u *unit) begin(step failpoint.Step, key any) {
 	if u.prefix != "" || step == failpoint.Request && safe(key) {
 		return // the writes of a claim do not count
 	}
+	note, noted := key.(Note)
+	if noted {
+		key = nil
+	}
 	before, outcome := u.writes[key], history.Failed // it is retried
 	if step == failpoint.Request || key == nil {
 		before, outcome = u.last, history.Unknown // the unit's outcome is the last one's
@@ -175,7 +214,9 @@ func (u *unit) begin(step failpoint.Step, key any) {
 	if before != nil {
 		before.End(outcome, nil)
 	}
-	began := u.recorder.Begin(u.op(history.Write))
+	op := u.op(history.Write)
+	op.Note = string(note)
+	began := u.recorder.Begin(op)
 	if step == failpoint.Request || key == nil {
 		u.last = began
 	} else {
@@ -237,11 +278,16 @@ func (u *unit) pass(step string) {
 func (u *unit) stop() {
 	u.say(event{Kind: stopping})
 	var err error
+	by := u.order.by()
+	if by == subprocess.InProcess {
+		u.paused.Lock()
+		defer u.paused.Unlock()
+	}
 	if u.order.Pause == StopTheWorld {
 		err = subprocess.StopWorld(worldPipe)
 		u.say(event{Kind: woke})
 	} else {
-		err = u.parent.Pause(subprocess.BestPause())
+		err = u.parent.Pause(by)
 	}
 	if err != nil { // the round must not count
 		fmt.Fprintln(os.Stderr, err)
@@ -249,7 +295,7 @@ func (u *unit) stop() {
 	}
 }
 
-// stopAfter stops the world after d, unless cancel is called before. The test stops
+// stopAfter stops the world after d, unless cancel is called before. The parent stops
 // processes.
 func (u *unit) stopAfter(d time.Duration) (cancel func()) {
 	if d == 0 {

@@ -1,8 +1,9 @@
-package process
+package rounds
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"sync/atomic"
 	"time"
@@ -11,36 +12,56 @@ import (
 	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/internal/history"
 	"github.com/fencepost/fencepost/internal/subprocess"
-	"github.com/fencepost/fencepost/simulations"
 	"github.com/fencepost/fencepost/token"
 )
+
+// Subject is what the writers do under a lock. Issuer, Resource, Do and TTL are required.
+type Subject struct {
+	Issuer   token.Issuer
+	Resource string
+	TTL      time.Duration
+	// Do is one unit of work. Its context has the token. Unguarded, if not nil, takes its
+	// place in the twin.
+	Do, Unguarded func(context.Context) error
+	// Claim, if not nil, raises the mark before Do.
+	Claim func(context.Context, token.Token) error
+}
+
+// Open returns the subject that [Options] name, in the process of writer A or B. end releases
+// it.
+type Open func(ctx context.Context, writer, subject, conf string) (s Subject, end func() error, err error)
 
 // writer is A or B, in its own process.
 type writer struct {
 	setup
-	subject  simulations.Subject
+	subject  Subject
 	recorder *history.Recorder
 	parent   *subprocess.Parent
 }
 
-// serve runs a writer's process: it receives the setup and then orders, until the parent
+// Serve runs a writer's process: it receives the setup and then orders, until the parent
 // closes the input.
-func serve(parent *subprocess.Parent) (err error) {
+func Serve(parent *subprocess.Parent, open Open) (err error) {
 	ctx := context.Background()
 	w := &writer{parent: parent, recorder: history.NewRecorder()}
 	if err := parent.Receive(&w.setup); err != nil {
 		return err
 	}
-	w.recorder.Report(os.NewFile(reportFile, "report"))
+	report, err := os.OpenFile(w.Report, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	defer report.Close()
+	w.recorder.Report(report)
 	var end func() error
-	if w.subject, end, err = open(ctx, w.Subject, w.Conf); err != nil {
+	if w.subject, end, err = open(ctx, w.Name, w.Subject, w.Conf); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	w.say(event{Kind: ready})
 	err = subprocess.Each(parent, func(o order) error {
 		if err := w.work(ctx, o); err != nil {
-			w.say(event{Kind: failed, Text: err.Error()})
+			w.say(event{Kind: failed, Answer: Answer{Text: err.Error()}})
 		}
 		return nil
 	})
@@ -69,18 +90,22 @@ var _ token.Issuer = (*issuer)(nil)
 func (i *issuer) Unwrap() token.Issuer { return i.subject.Issuer }
 
 func (i *issuer) Acquire(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
-	if i.seen[stepAcquire] == 0 {
-		i.pass(stepAcquire)
+	if i.asked == 0 {
+		if i.seen[stepAcquire] == 0 {
+			i.pass(stepAcquire)
+		}
+		i.asked = i.recorder.Now()
 	}
 	op := i.op(history.Acquire)
-	op.Number, op.Holder, op.Began = 0, holder, i.recorder.Now()
-	sent := time.Now()
+	op.Number, op.Holder, op.Began = 0, holder, i.asked
+	sent, began := time.Now(), i.recorder.Now()
 	grant, err := i.subject.Issuer.Acquire(failpoint.Untraced(ctx), resource, holder, ttl)
 	if errors.Is(err, token.ErrHeld) {
-		return grant, err // retried soon, and not recorded
+		return grant, err // retried soon: one request, which lasts until it is answered
 	}
+	i.asked = 0
 	if op.Number = grant.Token.Number; err == nil {
-		op.Until = op.Began + grant.Until.Sub(sent)
+		op.Until = began + grant.Until.Sub(sent)
 	}
 	op.Outcome, op.Ended = history.LockOutcomeOf(err), i.recorder.Now()
 	i.recorder.Add(op)
@@ -98,9 +123,11 @@ func (i *issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) 
 		<-ctx.Done()
 		return time.Time{}, context.Cause(ctx)
 	}
+	i.paused.RLock() // as if the process were stopped
 	open := i.ask(history.Renew, tok)
 	sent := time.Now()
 	until, err := i.subject.Issuer.Renew(failpoint.Untraced(ctx), tok, ttl)
+	i.paused.RUnlock()
 	open.End(history.LockOutcomeOf(err), func(op *history.Op) {
 		if err == nil {
 			op.Until = op.Began + until.Sub(sent)

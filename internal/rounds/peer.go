@@ -1,8 +1,8 @@
-package process
+package rounds
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,15 +13,12 @@ import (
 	"github.com/fencepost/fencepost/internal/subprocess"
 )
 
-// The test writes one setup and then orders to a writer's standard input. The writer
+// The parent writes one setup and then orders to a writer's standard input. The writer
 // writes events to its standard output. Each is a JSON value on one line. The writer's
 // operations go to a file, in the format of package history.
 
-// File descriptors of a writer, from 3 on.
-const (
-	reportFile = 3
-	worldPipe  = 4
-)
+// worldPipe is the file descriptor of a writer's end of the pipe that stops its world.
+const worldPipe = 3
 
 // setup is the configuration of a writer.
 type setup struct {
@@ -29,15 +26,20 @@ type setup struct {
 	Subject string
 	Conf    string
 	Twin    bool
+	Report  string // the path of the file for its operations, until it is ready
 }
 
 // order is a request to a writer for one unit of work.
 type order struct {
-	Pause Pause         `json:",omitempty"`
-	Step  string        `json:",omitempty"` // stop at this step; empty: at none
-	Nth   int           `json:",omitempty"` // at the nth step of that name
-	After time.Duration `json:",omitempty"` // stop after this time; zero: never
+	Pause Pause            `json:",omitempty"`
+	By    subprocess.Pause `json:",omitempty"`
+	Step  string           `json:",omitempty"` // stop at this step; empty: at none
+	Nth   int              `json:",omitempty"` // at the nth step of that name
+	After time.Duration    `json:",omitempty"` // stop after this time; zero: never
 }
+
+// by returns how the writer stops itself.
+func (o order) by() subprocess.Pause { return cmp.Or(o.By, subprocess.BestPause()) }
 
 type kind string
 
@@ -49,20 +51,13 @@ const (
 	failed   kind = "failed"   // did not reach its unit: see Text
 )
 
-// event is a writer's report, with times of the machine's clock.
+// event is a writer's report. Most of Answer is for an answered unit.
 type event struct {
 	Kind kind
-	At   time.Time
-	Text string `json:",omitempty"`
-
-	// Set for an answered unit.
-	Outcome history.Outcome `json:",omitempty"`
-	Number  int64           `json:",omitempty"`
-	Wrote   time.Time       // when its last write began
-	Steps   []string        `json:",omitempty"`
+	Answer
 }
 
-// peer is a writer's process, seen from the test.
+// peer is a writer's process, seen from its parent.
 type peer struct {
 	*subprocess.Process[event]
 	name     string
@@ -72,7 +67,7 @@ type peer struct {
 }
 
 // start starts a writer. If it returns no error, the caller must end the writer.
-func start(ctx context.Context, s setup) (p *peer, err error) {
+func start(ctx context.Context, command func(string) (subprocess.Command, error), s setup) (p *peer, err error) {
 	p = &peer{name: s.Name}
 	defer func() {
 		if err != nil {
@@ -80,19 +75,19 @@ func start(ctx context.Context, s setup) (p *peer, err error) {
 		}
 	}()
 	if p.report, err = os.CreateTemp("", "fencepost-report-"); err != nil {
-		return p, fmt.Errorf("process: %w", err)
+		return p, fmt.Errorf("report: %w", err)
 	}
-	_ = os.Remove(p.report.Name()) // the open file remains readable
-	c, err := subprocess.Self("writer "+s.Name, writerRole)
+	s.Report = p.report.Name()
+	defer os.Remove(s.Report) // the open file remains readable; on Windows, end removes it
+	c, err := command(s.Name)
 	if err != nil {
 		return p, err
 	}
-	c.Files = []*os.File{p.report}
 	if subprocess.CanStopWorld {
 		if p.world, err = subprocess.NewWorld(); err != nil {
 			return p, err
 		}
-		c.Files = append(c.Files, p.world.File())
+		c.Files = []*os.File{p.world.File()}
 	}
 	p.Process, _, err = subprocess.Open[event](ctx, c, s) // returns when it is ready
 	return p, err
@@ -108,6 +103,7 @@ func (p *peer) end(ctx context.Context) {
 	}
 	if p.report != nil {
 		_ = p.report.Close()
+		_ = os.Remove(p.report.Name())
 	}
 }
 
@@ -115,7 +111,7 @@ func (p *peer) end(ctx context.Context) {
 func (p *peer) tell(r *history.Recorder) error {
 	size, err := p.report.Seek(0, io.SeekEnd)
 	if err != nil {
-		return errors.Join(errors.New("process: report"), err)
+		return fmt.Errorf("report: %w", err)
 	}
 	return r.Merge(io.NewSectionReader(p.report, 0, size))
 }
@@ -132,13 +128,19 @@ func (p *peer) await(ctx context.Context, want ...kind) (event, error) {
 		}
 		e := p.received[n]
 		if e.Kind == failed {
-			return e, fmt.Errorf("process: writer %s: %s", p.name, e.Text)
+			return e, fmt.Errorf("writer %s: %s", p.name, e.Text)
 		}
 		if slices.Contains(want, e.Kind) {
 			p.received = slices.Delete(p.received, n, n+1)
 			return e, nil
 		}
 	}
+}
+
+// answer returns p's answer to its order.
+func (p *peer) answer(ctx context.Context) (Answer, error) {
+	e, err := p.await(ctx, answered)
+	return e.Answer, err
 }
 
 // suspend sends p its order, and returns when p is stopped or dead. It returns false if
@@ -160,7 +162,7 @@ func (p *peer) suspend(ctx context.Context, o order, moment time.Duration) (stan
 	if announced, err := p.announces(ctx, moment > 0); err != nil || !announced {
 		return false, err
 	}
-	return true, p.stand(ctx, o.Pause)
+	return true, p.stand(ctx, o)
 }
 
 // announces waits for p's report that it is about to be stopped. If its unit ends first
@@ -178,22 +180,22 @@ func (p *peer) announces(ctx context.Context, surely bool) (bool, error) {
 }
 
 // stand returns when p, which has announced it, is stopped or dead.
-func (p *peer) stand(ctx context.Context, pause Pause) error {
-	if pause == StopTheWorld {
+func (p *peer) stand(ctx context.Context, o order) error {
+	if o.Pause == StopTheWorld {
 		ctx, cancel := p.Alive(ctx)
 		defer cancel()
 		return p.world.Stands(ctx)
 	}
-	if err := p.Suspend(ctx, subprocess.BestPause()); err != nil {
+	if err := p.Suspend(ctx, o.by()); err != nil {
 		return err
 	}
-	if pause == SIGKILL {
+	if o.Pause == SIGKILL {
 		p.Kill()
 	}
 	return nil
 }
 
-// hit stops or kills p from the test, whatever p is doing.
+// hit stops or kills p from the parent, whatever p is doing.
 func (p *peer) hit(ctx context.Context, pause Pause) error {
 	if pause == SIGKILL {
 		p.Kill()
@@ -212,8 +214,8 @@ func (p *peer) resume(ctx context.Context, o order) error {
 		_, err := p.await(ctx, woke)
 		return err
 	}
-	if o.Step == "" { // the test stopped it
+	if o.Step == "" { // the parent stopped it
 		return p.Continue()
 	}
-	return p.Resume(subprocess.BestPause())
+	return p.Resume(o.by())
 }
