@@ -67,7 +67,7 @@ type peer struct {
 }
 
 // start starts a writer. If it returns no error, the caller must end the writer.
-func start(ctx context.Context, command func(string) (subprocess.Command, error), s setup) (p *peer, err error) {
+func start(ctx context.Context, c subprocess.Command, s setup) (p *peer, err error) {
 	p = &peer{name: s.Name}
 	defer func() {
 		if err != nil {
@@ -79,10 +79,7 @@ func start(ctx context.Context, command func(string) (subprocess.Command, error)
 	}
 	s.Report = p.report.Name()
 	defer os.Remove(s.Report) // the open file remains readable; on Windows, end removes it
-	c, err := command(s.Name)
-	if err != nil {
-		return p, err
-	}
+	c.Name = "writer " + s.Name
 	if subprocess.CanStopWorld {
 		if p.world, err = subprocess.NewWorld(); err != nil {
 			return p, err

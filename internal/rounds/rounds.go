@@ -39,10 +39,9 @@ const (
 
 // Options configure a run. Conf, Twin, By, MaxBlocking, At, Seed and Observe may be zero.
 type Options struct {
-	// Command returns what starts the writer with a name. The process must call [Serve].
-	Command       func(name string) (subprocess.Command, error)
-	Subject, Conf string // for [Open], in the writers
-	Twin          bool   // the refusals of guards are ignored
+	Writer        subprocess.Command // starts a writer, whose process must call [Serve]
+	Subject, Conf string             // for [Open], in the writers
+	Twin          bool               // the refusals of guards are ignored
 
 	Resource         string // the subject's, as TTL and MaxBlocking
 	TTL, MaxBlocking time.Duration
@@ -160,7 +159,7 @@ func (s *stage) rehearse(ctx context.Context) (err error) {
 
 func (s *stage) start(ctx context.Context, name string) (p *peer, err error) {
 	err = s.within(ctx, func(ctx context.Context) error {
-		p, err = start(ctx, s.Command, setup{Name: name, Subject: s.Subject, Conf: s.Conf, Twin: s.Twin})
+		p, err = start(ctx, s.Writer, setup{Name: name, Subject: s.Subject, Conf: s.Conf, Twin: s.Twin})
 		return err
 	})
 	return p, err

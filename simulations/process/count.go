@@ -31,13 +31,16 @@ func run(ctx context.Context, o Options, twin bool) (counts Counts, err error) {
 		return counts, err
 	}
 	defer func() { err = errors.Join(err, end()) }()
+	writer, err := subprocess.Self("writer", writerRole)
+	if err != nil {
+		return counts, err
+	}
 	c := &counter{subject: subject, recorder: history.NewRecorder()}
 	if c.first, err = c.subject.Count(ctx); err != nil {
 		return counts, fmt.Errorf("process: Count: %w", err)
 	}
 	c.count.Steps, err = rounds.Run(ctx, rounds.Options{
-		Command: func(name string) (subprocess.Command, error) { return subprocess.Self("writer "+name, writerRole) },
-		Subject: o.Subject, Conf: o.Conf, Twin: twin,
+		Writer: writer, Subject: o.Subject, Conf: o.Conf, Twin: twin,
 		Resource: subject.Resource, TTL: subject.TTL, MaxBlocking: subject.MaxBlocking,
 		Pause: o.Pause, At: o.At, Nth: o.Nth, Rounds: o.Rounds, Seed: o.Seed,
 		Recorder: c.recorder, Observe: c.observe,

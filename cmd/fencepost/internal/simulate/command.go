@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/usage"
@@ -92,7 +90,7 @@ func (c *Cmd) Run(std cli.Streams) error {
 	if err == nil {
 		err = cli.PublishPage(std, c.pageFile(), c.JSON, func() (timeline.Page, error) { return c.page(report) })
 	}
-	if err == nil && !report.proven() {
+	if err == nil && !(report.fenced() && report.corrupted()) {
 		err = cli.ErrNo
 	}
 	return err
@@ -124,20 +122,13 @@ type progress struct {
 	quiet  bool
 }
 
-// scenes are what the writers do after each moment.
-var scenes = map[rounds.Moment]string{
-	rounds.Begins: "A has the lock", rounds.Stopped: "A stopped, B waits", rounds.Succeeded: "A resumes and writes", rounds.Ended: "both have answered",
-}
-
 func (p *progress) observe(way Way, round int, at rounds.Moment) {
-	const width = 20
+	line := fmt.Sprintf("%s: %d of %d rounds", way, round, p.rounds)
 	switch {
+	case at != rounds.Ended:
 	case p.Drawn:
-		done, all := slices.Index(ways, way)*p.rounds+round-1, len(ways)*p.rounds
-		filled := done * width / all
-		p.Put(fmt.Sprintf("%s%s %*d/%d  %-16s  %s", strings.Repeat("█", filled), strings.Repeat("░", width-filled),
-			len(fmt.Sprint(all)), done, all, way, scenes[at]))
-	case !p.quiet && at == rounds.Ended && round == p.rounds:
-		fmt.Fprintf(p.Out, "%s: %d of %d rounds\n", way, round, p.rounds)
+		p.Put(line)
+	case !p.quiet && round == p.rounds:
+		fmt.Fprintln(p.Out, line)
 	}
 }

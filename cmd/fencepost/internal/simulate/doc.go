@@ -1,17 +1,8 @@
 // Package simulate is the command fencepost simulate. It shows with real processes what a
 // paused lock holder does to a row, and what a guard does about it.
 //
-// # One round
-//
-//	writer A              the lock              writer B
-//	acquires, reads  ───▶ A
-//	stopped          z    A (not renewed)       requests, waits
-//	                 z    expires          ───▶ acquires, reads
-//	                 z    B                     writes, is acknowledged
-//	continued        z    B or free
-//	writes with what it read
-//
-// Package rounds performs it, with A and B as child processes, in four ways: see [Way].
+// Two child processes add to one account, in rounds as package rounds draws and performs them,
+// and in four ways: see [Way].
 //
 // # What it promises
 //

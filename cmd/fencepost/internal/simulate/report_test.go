@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,21 +17,12 @@ func TestProgressDrawsOverItsLine(t *testing.T) {
 	var out bytes.Buffer
 	p := &progress{Line: cli.NewLine(&out), rounds: 10}
 	p.Drawn = true
-	for _, moment := range []rounds.Moment{rounds.Begins, rounds.Stopped, rounds.Succeeded} {
+	for _, moment := range []rounds.Moment{rounds.Begins, rounds.Stopped, rounds.Succeeded, rounds.Ended} {
 		p.observe(CheckThenWrite, 4, moment)
 	}
 	p.Clear()
 	require.NotContains(t, out.String(), "\n")
-	lines := strings.Split(strings.TrimPrefix(out.String(), "\r"), "\r")
-	var seen []string
-	for _, line := range lines[:len(lines)-1] {
-		require.Equal(t, 79, utf8.RuneCountInString(line), "what was there is covered")
-		if _, scene, found := strings.Cut(line, "23/40  check-then-write  "); found {
-			seen = append(seen, strings.TrimSpace(scene))
-		}
-	}
-	require.Equal(t, []string{"A has the lock", "A stopped, B waits", "A resumes and writes"}, seen)
-	require.Empty(t, lines[len(lines)-1])
+	require.Equal(t, 1, strings.Count(out.String(), "check-then-write: 4 of 10 rounds"))
 }
 
 // The count depends on the contents of the row, whatever the writers' replies were.
@@ -100,9 +90,8 @@ func TestVerdict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			report := &Report{Rounds: 3, Runs: c.runs}
-			require.Equal(t, c.fenced, report.Fenced())
-			require.Equal(t, c.corrupted, report.Corrupted())
-			require.Equal(t, c.fenced && c.corrupted, report.proven())
+			require.Equal(t, c.fenced, report.fenced())
+			require.Equal(t, c.corrupted, report.corrupted())
 			require.Contains(t, verdict(report, cli.Style{}), c.text)
 		})
 	}

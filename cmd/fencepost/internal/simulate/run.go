@@ -32,18 +32,16 @@ func (r *Report) Of(way Way) Count {
 	return Count{Name: way}
 }
 
-// Fenced reports whether the guard worked: stale writes were attempted, none was accepted,
+// fenced reports whether the guard worked: stale writes were attempted, none was accepted,
 // and no update was lost.
-func (r *Report) Fenced() bool {
+func (r *Report) fenced() bool {
 	c := r.Of(Guarded)
 	return c.StaleAttempted > 0 && c.StaleAccepted == 0 && c.UpdatesLost == 0
 }
 
-// Corrupted reports whether updates were lost without a guard. If not, the run is no
+// corrupted reports whether updates were lost without a guard. If not, the run is no
 // evidence for the guard.
-func (r *Report) Corrupted() bool { return r.Of(Unguarded).UpdatesLost > 0 }
-
-func (r *Report) proven() bool { return r.Fenced() && r.Corrupted() }
+func (r *Report) corrupted() bool { return r.Of(Unguarded).UpdatesLost > 0 }
 
 // Count has the figures of the rounds of one way.
 type Count struct {
@@ -59,9 +57,8 @@ type Count struct {
 // example is the first round of a way.
 type example struct {
 	history history.History
-	answer  history.Outcome // of A's write
-	balance int64           // at the end
-	lost    []string        // the acknowledged increments that the row does not have at the end, as "B+20"
+	balance int64    // at the end
+	lost    []string // the acknowledged increments that the row does not have at the end, as "B+20"
 }
 
 // report runs all rounds of all ways, one after another, and returns the figures. If a step
@@ -110,10 +107,7 @@ func (s *series) run(ctx context.Context, conf string) error {
 		return err
 	}
 	_, err := rounds.Run(ctx, rounds.Options{
-		Command: func(name string) (subprocess.Command, error) {
-			return subprocess.Command{Name: "writer " + name, Argv: s.command.writer}, nil
-		},
-		Subject: string(s.Name), Conf: conf, Resource: s.resource, TTL: s.command.TTL,
+		Writer: subprocess.Command{Argv: s.command.writer}, Subject: string(s.Name), Conf: conf, Resource: s.resource, TTL: s.command.TTL,
 		Pause: rounds.SIGSTOP, By: s.command.pause, At: beforeWrite, Nth: 1, Rounds: s.command.Rounds,
 		Recorder: s.recorder, Observe: s.observe,
 	})
@@ -184,7 +178,7 @@ func (s *series) count(ctx context.Context, r rounds.Round) error {
 	s.add(r.A.Outcome, row, lost)
 	if r.Number == 1 {
 		s.ended = s.recorder.Now()
-		s.first.answer, s.first.balance, s.first.lost = r.A.Outcome, row.balance, lost
+		s.first.balance, s.first.lost = row.balance, lost
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func requireFenced(t *testing.T, report *Report) {
 		require.Equal(t, "A", last.Writer)
 		require.Equal(t, "writes 150", last.Note)
 	}
-	require.True(t, report.proven())
+	require.True(t, report.fenced() && report.corrupted())
 }
 
 var errEnough = errors.New("enough")

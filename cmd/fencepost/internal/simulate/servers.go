@@ -87,11 +87,17 @@ func (s *servers) startIssuer(ctx context.Context) error {
 		s.atEnd(func(context.Context) error { server.Close(); return nil })
 		s.issuer, s.Redis = "redis (embedded)", "redis://"+server.Addr()
 	}
-	client, err := connectRedis(ctx, s.Redis)
+	client, ping, err := connect.Redis(s.Redis, "redis")
 	if err != nil {
 		return err
 	}
-	s.atEnd(func(ctx context.Context) error { return errors.Join(removeKeys(ctx, client, s.Prefix), client.Close()) })
+	s.atEnd(func(context.Context) error { return client.Close() })
+	ctx, cancel := connect.Within(ctx)
+	defer cancel()
+	if err := ping(ctx); err != nil {
+		return connect.WithCause(ctx, err)
+	}
+	s.atEnd(func(ctx context.Context) error { return removeKeys(ctx, client, s.Prefix) })
 	return nil
 }
 
@@ -120,21 +126,6 @@ func (s *servers) startStore(ctx context.Context) (err error) {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	return nil
-}
-
-// connectRedis returns a client. It returns an error if the server does not answer.
-func connectRedis(ctx context.Context, address string) (*redis.Client, error) {
-	client, ping, err := connect.Redis(address, "redis")
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := connect.Within(ctx)
-	defer cancel()
-	if err := ping(ctx); err != nil {
-		client.Close()
-		return nil, connect.WithCause(ctx, err)
-	}
-	return client, nil
 }
 
 // removeKeys removes the keys that begin with prefix, which must have no character that is

@@ -54,8 +54,8 @@ func intro(r *Report) string {
 
 // unguardedText describes the same round without a guard.
 func unguardedText(e example) string {
-	text := fmt.Sprintf("The same moment unguarded: A's write of %d is %s, and the balance is %d.",
-		opened.balance+amounts["A"], e.answer, e.balance)
+	text := fmt.Sprintf("The same moment unguarded: A's write of %d is accepted, and the balance is %d.",
+		opened.balance+amounts["A"], e.balance)
 	if len(e.lost) > 0 {
 		text += " Acknowledged and gone: " + strings.Join(e.lost, ", ") + "."
 	}
@@ -97,10 +97,10 @@ func verdict(report *Report, s cli.Style) string {
 		without.UpdatesLost, report.Of(Recheck).UpdatesLost, report.Of(CheckThenWrite).UpdatesLost,
 		with.Refused, with.StaleAttempted, with.UpdatesLost)
 	switch {
-	case !report.Fenced():
+	case !report.fenced():
 		heading, paint = "the fence does NOT hold.", s.Red
 		text = fmt.Sprintf("Guarded, %d of %d stale writes accepted, %d updates lost.", with.StaleAccepted, with.StaleAttempted, with.UpdatesLost)
-	case !report.Corrupted():
+	case !report.corrupted():
 		heading, paint = "nothing is shown.", s.Red
 		text = "Without a guard no update was lost, so the rest says nothing about the guard."
 	}

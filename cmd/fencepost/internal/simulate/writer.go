@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/internal/history"
@@ -57,7 +58,7 @@ func open(ctx context.Context, name, way, conf string) (s rounds.Subject, end fu
 	if err := json.Unmarshal([]byte(conf), &w.setup); err != nil {
 		return s, nil, err
 	}
-	client, err := connectRedis(ctx, w.Redis)
+	client, _, err := connect.Redis(w.Redis, "redis") // the parent has asked whether it answers
 	if err != nil {
 		return s, nil, err
 	}
