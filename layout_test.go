@@ -168,14 +168,14 @@ var budgets = map[string]int{
 	"internal/history":      2_553,
 	"internal/timeline":     738,
 	"internal/test":         3_429,
-	"cmd/fencepost":         5_394,
+	"cmd/fencepost":         5_397,
 	"contrib":               2_365,
 	"examples":              1_818,
 	"lab":                   2_197,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 50_879
+const allLines = 50_882
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()
