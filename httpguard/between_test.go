@@ -112,23 +112,6 @@ func TestReadsMayBeCachedAndRefusalsNot(t *testing.T) {
 	})
 }
 
-func TestReadsClaim(t *testing.T) {
-	t.Parallel()
-	for _, method := range []string{"GET", "HEAD"} {
-		t.Run(method, func(t *testing.T) {
-			t.Parallel()
-			b := &bank{}
-			s := serve(t, b.mux(httpguard.Middleware{Resources: accounts, Store: at(t), InFlight: new(httpguard.InFlight)}), false)
-			older := line("account/42", 33, "a")
-			require.Equal(t, http.StatusNoContent, s.do("PUT", "/accounts/42", older).status)
-			require.Equal(t, http.StatusNoContent, s.do(method, "/accounts/42").status)
-			require.Equal(t, http.StatusNoContent, s.do("PUT", "/accounts/42", older).status, "without a token nothing was claimed")
-			require.Equal(t, http.StatusNoContent, s.do(method, "/accounts/42", line("account/42", 34, "b")).status)
-			require.Equal(t, http.StatusPreconditionFailed, s.do("PUT", "/accounts/42", older).status)
-		})
-	}
-}
-
 func TestAProxyDropsTheFieldWhereConnectionNamesIt(t *testing.T) {
 	t.Parallel()
 	b, marks := &bank{}, &guard.Memory{}

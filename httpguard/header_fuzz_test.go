@@ -22,8 +22,8 @@ func FuzzParse(f *testing.F) {
 	f.Add(`33;r="account/42";h="a";k="2026-11";s=:` + strings.Repeat("A", 43) + `B:`)
 	f.Add(`33;r="account/42";h="a";k="2026-11";s=:` + strings.Repeat("A", 42) + "\r=:")
 	f.Add(signedLine + ", " + strings.Replace(signedLine, "account/42", `a\"b`, 1))
-	for _, test := range malformed {
-		if text := strings.Join(test.lines, "\n"); len(text) < 500 { // long ones slow the fuzzing down
+	for _, v := range readVectors(f).Parse {
+		if text := strings.Join(v.Field, "\n"); len(text) < 500 { // long ones slow the fuzzing down
 			f.Add(text)
 		}
 	}

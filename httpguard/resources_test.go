@@ -32,6 +32,7 @@ func TestSeveralResources(t *testing.T) {
 	require.Equal(t, "account/42", got.problem(t)["resource"])
 	require.Empty(t, b.written())
 
+	require.Equal(t, "account/42", s.do("POST", "/transfers/42/7").problem(t)["resource"])
 	got = s.do("POST", "/transfers/42/7", line("account/7", 1, "b"), line("account/42", 34, "b"))
 	require.Equal(t, http.StatusNoContent, got.status)
 	require.Equal(t, []string{"POST account/42#34 account/7#1"}, b.written())

@@ -90,7 +90,7 @@ func (h *hexText) UnmarshalText(text []byte) error {
 	return err
 }
 
-func readVectors(t *testing.T) vectors {
+func readVectors(t testing.TB) vectors {
 	t.Helper()
 	text, err := os.ReadFile("../docs/vectors.json")
 	require.NoError(t, err)
@@ -141,7 +141,9 @@ func differ(what string, want, got any) error {
 
 // broken returns nil if err names the rule.
 func broken(rule string, err error) error {
-	if !errors.Is(err, token.ErrInvalid) || !strings.Contains(err.Error(), rule) {
+	var header *httpguard.HeaderError
+	if !errors.Is(err, token.ErrInvalid) || !strings.Contains(err.Error(), rule) ||
+		!errors.As(err, &header) || !strings.HasPrefix(err.Error(), "httpguard: Fencing-Token: ") {
 		return fmt.Errorf("want malformed: %s, got error %v", rule, err)
 	}
 	return nil
@@ -151,7 +153,7 @@ func (v parseVector) check() error {
 	signed, err := httpguard.ParseSigned(v.Field)
 	toks, plain := httpguard.Parse(v.Field)
 	if v.Malformed != "" {
-		return errors.Join(broken(v.Malformed, err), broken(v.Malformed, plain))
+		return errors.Join(broken(v.Malformed, err), broken(v.Malformed, plain), differ("tokens", 0, len(toks)+len(signed)))
 	}
 	wantToks, wantSigned := tokensOf(v.Tokens)
 	return errors.Join(err, plain, differ("tokens", wantToks, toks), differ("signatures", wantSigned, signed))
@@ -176,7 +178,8 @@ func (v formatVector) check() error {
 			return err
 		}
 	}
-	return errors.Join(err, differ("text", v.Text, text))
+	back, unread := httpguard.ParseSigned([]string{text})
+	return errors.Join(err, unread, differ("text", v.Text, text), differ("the tokens, read back", signed, back))
 }
 
 func (v formatVector) mutants() []formatVector {
@@ -339,13 +342,23 @@ func (v admitVector) check(all vectors, board *switchboard, s site) error {
 		m.Keyring = keyring
 	}
 	var ran atomic.Bool
+	var handed []token.Token
 	path := board.assign(m.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handed = token.All(r.Context())
 		ran.Store(true)
 		v.write(w, r)
 	})))
 	got := s.do(v.Method, path, v.Field...)
+	if sent, err := httpguard.Parse(v.Field); ran.Load() && (err != nil || !sameTokens(sent, handed)) {
+		return fmt.Errorf("the handler got %v of %v", handed, v.Field)
+	}
 	return errors.Join(v.answered(s.t, got), v.raised(&marks),
 		differ("the handler ran", v.Status == http.StatusNoContent || v.Write != "", ran.Load()))
+}
+
+// sameTokens compares without the order: a context has none.
+func sameTokens(sent, handed []token.Token) bool {
+	return len(sent) == len(handed) && !slices.ContainsFunc(sent, func(tok token.Token) bool { return !slices.Contains(handed, tok) })
 }
 
 // write is the handler's guarded write, with the outcome that v gives.
