@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strconv"
 	"testing"
 	"time"
 
@@ -69,11 +68,6 @@ func (d blocking) expect(t *testing.T, number int64) *work {
 	return k
 }
 
-func (d blocking) idle(t *testing.T) {
-	t.Helper()
-	require.Empty(t, d.arrivals, "a handler was called")
-}
-
 // leave makes the handler respond 204.
 func (k *work) leave() { k.finish(func() { k.w.WriteHeader(http.StatusNoContent) }) }
 
@@ -119,41 +113,30 @@ func openWith(t *testing.T, two bool, writeTimeout time.Duration, change ...func
 
 // put sends a request of the number's holder; its reply comes later.
 func (o blockingSite) put(number int64) <-chan reply {
-	return o.putAs(number, "h"+strconv.FormatInt(number, 10))
+	return o.later(o.t.Context(), number, "h", "")
 }
 
-func (o blockingSite) putAs(number int64, holder string) <-chan reply {
-	return o.later(o.t.Context(), number, holder)
-}
-
-// puts is put by a client that leaves when ctx ends.
-func (o blockingSite) puts(ctx context.Context, number int64) <-chan reply {
-	return o.later(ctx, number, "h"+strconv.FormatInt(number, 10))
-}
-
-func (o blockingSite) later(ctx context.Context, number int64, holder string) <-chan reply {
+// later sends a request of a client that leaves when ctx ends. The reply's status is 0 if
+// there is no response.
+func (o blockingSite) later(ctx context.Context, number int64, holder, name string) <-chan reply {
+	req := o.request(ctx, "PUT", "/accounts/42", nil, line("account/42", number, holder))
+	req.Header.Set("X-Name", name)
 	replies := make(chan reply, 1)
-	go func() { replies <- o.attempt(ctx, number, holder) }()
+	go func() {
+		resp, err := o.Client().Do(req)
+		if err != nil {
+			replies <- reply{}
+			return
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			replies <- reply{}
+			return
+		}
+		replies <- reply{status: resp.StatusCode, major: resp.ProtoMajor, header: resp.Header, body: string(body)}
+	}()
 	return replies
-}
-
-// attempt sends a request. Its status is 0 if there is no response.
-func (o blockingSite) attempt(ctx context.Context, number int64, holder string) reply {
-	req, err := http.NewRequestWithContext(ctx, "PUT", o.URL+"/accounts/42", nil)
-	if err != nil {
-		return reply{}
-	}
-	req.Header.Set(httpguard.Header, line("account/42", number, holder))
-	resp, err := o.Client().Do(req)
-	if err != nil {
-		return reply{}
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return reply{}
-	}
-	return reply{status: resp.StatusCode, major: resp.ProtoMajor, header: resp.Header, body: string(body)}
 }
 
 // waiting waits until n requests wait in InFlight.

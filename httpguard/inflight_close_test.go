@@ -1,7 +1,6 @@
 package httpguard_test
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -10,54 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
-
-func TestInFlightOpensAgain(t *testing.T) {
-	t.Parallel()
-	// hazard W8
-	for name, end := range map[string]func(t *testing.T, o blockingSite){
-		"after a panic": func(t *testing.T, o blockingSite) {
-			reply := o.put(34)
-			o.expect(t, 34).finish(func() { panic(http.ErrAbortHandler) })
-			require.Zero(t, (<-reply).status)
-		},
-		"after a client that left while its request worked": func(t *testing.T, o blockingSite) {
-			ctx, leave := context.WithCancel(t.Context())
-			replies := o.puts(ctx, 34)
-			working := o.expect(t, 34)
-			leave()
-			require.Zero(t, (<-replies).status)
-			working.dismissed(t)
-			require.Equal(t, context.Canceled, context.Cause(working.r.Context()), "no newer token cancelled it")
-			working.leave()
-		},
-		"after a client that left while its request waited": func(t *testing.T, o blockingSite) {
-			first := o.put(34)
-			working := o.expect(t, 34)
-			ctx, leave := context.WithCancel(t.Context())
-			replies := o.puts(ctx, 35)
-			o.waiting(t, 1)
-			leave()
-			require.Zero(t, (<-replies).status)
-			o.waiting(t, 0)
-			working.leave()
-			require.Equal(t, http.StatusNoContent, (<-first).status)
-		},
-		"after a refusal by the store": func(t *testing.T, o blockingSite) {
-			require.Equal(t, http.StatusPreconditionFailed, (<-o.put(32)).status)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			overBothVersions(t, func(t *testing.T, o blockingSite) {
-				end(t, o)
-				o.empty(t)
-				next := o.put(36)
-				o.expect(t, 36).leave()
-				require.Equal(t, http.StatusNoContent, (<-next).status)
-			})
-		})
-	}
-}
 
 // A naive limit is released after the handler's call, and not in a defer. After a panic
 // it stays taken, and the next request waits for one that has ended.

@@ -24,34 +24,54 @@ func (o blockingSite) stalledClient(t *testing.T, fields, body string) {
 	require.NoError(t, err)
 }
 
+// In each case the client stops sending, and the handler reads or responds until a newer
+// token comes. W15: a handler responds without reading the body, and net/http reads the
+// rest before it writes the header.
 func TestAClientThatSleepsInTheMiddleOfItsBody(t *testing.T) {
 	t.Parallel()
-	for name, fields := range map[string]string{
-		"a body of known length": "Content-Length: 100\r\n",
-		"a body in chunks":       "Transfer-Encoding: chunked\r\n",
-		"a body it asks for":     "Content-Length: 100\r\nExpect: 100-continue\r\n",
+	// hazard W15
+	reads := func(k *work) error {
+		_, err := io.ReadAll(k.r.Body)
+		return err
+	}
+	responds := func(k *work) error {
+		k.w.WriteHeader(http.StatusBadRequest)
+		_ = http.NewResponseController(k.w).Flush()
+		return nil
+	}
+	for name, c := range map[string]struct {
+		fields, body string // without fields: over HTTP/2
+		does         func(*work) error
+		ends         error
+	}{
+		"a body of known length":       {"Content-Length: 100\r\n", "half", reads, guard.ErrStale},
+		"a body in chunks":             {"Transfer-Encoding: chunked\r\n", "half", reads, guard.ErrStale},
+		"a body it asks for":           {"Content-Length: 100\r\nExpect: 100-continue\r\n", "half", reads, guard.ErrStale},
+		"a body over HTTP/2":           {"", "half", reads, guard.ErrStale},
+		"W15: a body that is not read": {"Content-Length: 5\r\n", "x", responds, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := open(t, false)
-			o.stalledClient(t, fields, "half")
-			reading := o.expect(t, 34)
+			o := open(t, c.fields == "")
+			if c.fields != "" {
+				o.stalledClient(t, c.fields, c.body)
+			} else {
+				o.stalledStream(t, c.body)
+			}
+			working := o.expect(t, 34)
 			ended := make(chan error, 1)
-			go reading.finish(func() {
-				_, err := io.ReadAll(reading.r.Body)
-				ended <- err
-			})
+			go working.finish(func() { ended <- c.does(working) })
 			newer := o.put(35)
-			require.ErrorIs(t, <-ended, guard.ErrStale, "the handler does not wait for the stalled client")
+			require.ErrorIs(t, <-ended, c.ends, "the handler does not wait for the stalled client")
 			o.expect(t, 35).leave()
 			require.Equal(t, http.StatusNoContent, (<-newer).status)
 		})
 	}
 }
 
-func TestAClientOfHTTP2ThatSleepsInTheMiddleOfItsBody(t *testing.T) {
-	t.Parallel()
-	o := open(t, true)
+// stalledStream is stalledClient over HTTP/2.
+func (o blockingSite) stalledStream(t *testing.T, text string) {
+	t.Helper()
 	body, rest := io.Pipe()
 	t.Cleanup(func() { rest.Close() })
 	req := o.request(t.Context(), "PUT", "/accounts/42", body, line("account/42", 34, "a"))
@@ -60,18 +80,8 @@ func TestAClientOfHTTP2ThatSleepsInTheMiddleOfItsBody(t *testing.T) {
 			_ = resp.Body.Close()
 		}
 	}()
-	_, err := io.WriteString(rest, "half")
+	_, err := io.WriteString(rest, text)
 	require.NoError(t, err)
-	reading := o.expect(t, 34)
-	ended := make(chan error, 1)
-	go reading.finish(func() {
-		_, err := io.ReadAll(reading.r.Body)
-		ended <- err
-	})
-	newer := o.put(35)
-	require.ErrorIs(t, <-ended, guard.ErrStale)
-	o.expect(t, 35).leave()
-	require.Equal(t, http.StatusNoContent, (<-newer).status)
 }
 
 func TestAClientThatDoesNotReadItsAnswer(t *testing.T) {
@@ -129,24 +139,4 @@ func TestTheConnectionIsUsedAgain(t *testing.T) {
 			answered(t, conn, http.StatusNoContent)
 		})
 	}
-}
-
-// hazard W15
-// A handler responds without reading the body: net/http reads the rest before it writes
-// the header, and the client sends none.
-func TestAnAnswerBeforeTheEndOfABodyThatDrips(t *testing.T) {
-	t.Parallel()
-	o := open(t, false)
-	o.stalledClient(t, "Content-Length: 5\r\n", "x")
-	working := o.expect(t, 34)
-	flushed := make(chan struct{})
-	working.finish(func() {
-		working.w.WriteHeader(http.StatusBadRequest)
-		_ = http.NewResponseController(working.w).Flush()
-		close(flushed)
-	})
-	newer := o.put(35)
-	<-flushed
-	o.expect(t, 35).leave()
-	require.Equal(t, http.StatusNoContent, (<-newer).status)
 }

@@ -3,6 +3,8 @@ package httpguard_test
 import (
 	"context"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/token"
 )
 
 // overBothVersions runs test over HTTP/1.1 and over HTTP/2.
@@ -25,148 +28,208 @@ func overBothVersions(t *testing.T, test func(t *testing.T, o blockingSite), cha
 	}
 }
 
-func TestANewerTokenWaitsForTheOlder(t *testing.T) {
-	t.Parallel()
-	// hazard W1
-	t.Run("without InFlight the older handler writes last", func(t *testing.T) {
-		t.Parallel()
-		o := open(t, false, func(m *httpguard.Middleware) { m.DangerouslySkipInFlight = true })
-		older := o.put(34)
-		paused := o.expect(t, 34)
-		newer := o.put(35)
-		o.expect(t, 35).leave()
-		require.Equal(t, http.StatusNoContent, (<-newer).status)
-		require.NoError(t, paused.r.Context().Err())
-		paused.leave() // here it would write
-		require.Equal(t, http.StatusNoContent, (<-older).status)
-	})
-	t.Run("with it the newer one runs after the older one has returned", func(t *testing.T) {
-		t.Parallel()
-		overBothVersions(t, func(t *testing.T, o blockingSite) {
-			older := o.put(34)
-			paused := o.expect(t, 34)
-			newer := o.put(35)
-			paused.dismissed(t)
-			o.waiting(t, 1)
-			o.idle(t)
-			require.EqualValues(t, 34, o.marks.Mark("account/42").Number, "the request enters InFlight before the store is called")
-			ctx := paused.r.Context()
-			require.ErrorIs(t, ctx.Err(), context.Canceled)
-			var dismissed *guard.DismissedError
-			require.ErrorAs(t, context.Cause(ctx), &dismissed)
-			require.ErrorIs(t, dismissed, guard.ErrStale)
-			require.EqualValues(t, 34, dismissed.Token.Number)
-			paused.finish(func() { httpguard.Error(paused.w, paused.r, guard.WithCause(ctx, ctx.Err())) })
-			require.Equal(t, httpguard.ProblemStale, (<-older).problem(t)["type"])
-			o.expect(t, 35).leave()
-			require.Equal(t, http.StatusNoContent, (<-newer).status)
-		})
-	})
+// play is one run of a script: steps separated by commas, each a request and what it does
+// or what must happen to it. A request is named by its token's number, a letter for
+// another holder of the number, and a prime for each further request of the token: 34,
+// 34b, 34'.
+type play struct {
+	blockingSite
+	replies map[string]<-chan reply
+	cancels map[string]context.CancelFunc
+	works   map[string]*work // the handlers that were called
+	stops   *stoppingStore
 }
 
-func TestAnOlderTokenIsStaleWhileANewerOneIsThere(t *testing.T) {
-	t.Parallel()
-	overBothVersions(t, func(t *testing.T, o blockingSite) {
-		older := o.put(34)
-		paused := o.expect(t, 34)
-		newer := o.put(35)
-		o.waiting(t, 1)
-		require.Equal(t, httpguard.ProblemStale, (<-o.put(34)).problem(t)["type"], "while the newer one waits")
-		paused.leave()
-		require.Equal(t, http.StatusNoContent, (<-older).status)
-		working := o.expect(t, 35)
-		require.Equal(t, httpguard.ProblemStale, (<-o.put(34)).problem(t)["type"], "while it works")
-		working.leave()
-		require.Equal(t, http.StatusNoContent, (<-newer).status)
-	}, func(m *httpguard.Middleware) { m.Store = nil }) // InFlight decides alone
+func (p *play) run(t *testing.T, script string) {
+	t.Helper()
+	for step := range strings.SplitSeq(script, ", ") {
+		name, verb, _ := strings.Cut(strings.TrimSpace(step), " ")
+		t.Log(step)
+		p.step(t, name, verb)
+	}
 }
 
-func TestAStillNewerTokenOvertakesTheOneThatWaits(t *testing.T) {
-	t.Parallel()
-	// hazard W12
-	overBothVersions(t, func(t *testing.T, o blockingSite) {
-		first := o.put(34)
-		paused := o.expect(t, 34)
-		second := o.put(35)
-		o.waiting(t, 1)
-		third := o.put(36)
-		require.Equal(t, httpguard.ProblemStale, (<-second).problem(t)["type"])
-		paused.leave()
-		require.Equal(t, http.StatusNoContent, (<-first).status)
-		o.expect(t, 36).leave()
-		require.Equal(t, http.StatusNoContent, (<-third).status)
-	})
-}
-
-func TestRequestsUnderOneTokenRunInParallel(t *testing.T) {
-	t.Parallel()
-	overBothVersions(t, func(t *testing.T, o blockingSite) {
-		one, two := o.put(34), o.put(34)
-		first, second := o.expect(t, 34), o.expect(t, 34)
-		newer := o.put(35)
-		first.dismissed(t)
-		second.dismissed(t)
-		first.leave()
-		o.waiting(t, 1)
-		o.idle(t)
-		second.leave()
-		o.expect(t, 35).leave()
-		for _, replies := range []<-chan reply{one, two, newer} {
-			require.Equal(t, http.StatusNoContent, (<-replies).status)
+func (p *play) step(t *testing.T, name, verb string) {
+	t.Helper()
+	number, err := strconv.ParseInt(name[:2], 10, 64)
+	require.NoError(t, err)
+	switch verb {
+	case "comes":
+		var ctx context.Context
+		ctx, p.cancels[name] = context.WithCancel(t.Context())
+		p.replies[name] = p.later(ctx, number, "h"+strings.TrimRight(name, "'"), name)
+	case "runs":
+		for p.works[name] == nil {
+			k, _ := p.next(t)
+			p.works[k.r.Header.Get("X-Name")] = k
 		}
-	})
+		tok, err := token.FromContext(p.works[name].r.Context(), "account/42")
+		require.NoError(t, err)
+		require.Equal(t, number, tok.Number)
+	case "waits": // and has not entered its handler
+		p.waiting(t, 1)
+		require.Nil(t, p.works[name])
+		require.Empty(t, p.arrivals, "a handler was called")
+	case "works on":
+		require.NoError(t, p.works[name].r.Context().Err())
+	case "is cancelled":
+		p.isCancelled(t, p.works[name].r.Context(), number)
+	case "leaves":
+		p.works[name].leave()
+		require.Equal(t, http.StatusNoContent, (<-p.replies[name]).status)
+	case "returns": // whatever its client gets
+		p.works[name].leave()
+		<-p.replies[name]
+	case "gives up": // as a guard's error makes it
+		k := p.works[name]
+		k.finish(func() { httpguard.Error(k.w, k.r, guard.WithCause(k.r.Context(), k.r.Context().Err())) })
+		p.stale(t, name)
+	case "panics":
+		p.works[name].finish(func() { panic(http.ErrAbortHandler) })
+		require.Zero(t, (<-p.replies[name]).status)
+	case "disconnects":
+		p.cancels[name]()
+		require.Zero(t, (<-p.replies[name]).status)
+	case "is left":
+		p.works[name].dismissed(t)
+		require.Equal(t, context.Canceled, context.Cause(p.works[name].r.Context()), "no newer token cancelled it")
+		p.works[name].leave()
+	case "is stale":
+		p.stale(t, name)
+	case "is told to retry":
+		got := <-p.replies[name]
+		requireProblem(t, http.StatusServiceUnavailable, httpguard.ProblemUnavailable, got)
+		require.Equal(t, "1", got.header.Get("Retry-After"))
+	case "is the mark":
+		require.EqualValues(t, number, p.marks.Mark("account/42").Number)
+	case "is admitted": // by a store that stops then
+		require.Equal(t, number, <-p.stops.admitted)
+	case "is cancelled in the store":
+		p.isCancelled(t, p.stops.ctx, number)
+	case "goes on":
+		p.stops.release()
+	case "waits no more":
+		p.waiting(t, 0)
+	case "leaves no trace":
+		p.empty(t)
+	default:
+		require.Fail(t, "no such step", verb)
+	}
 }
 
-func TestAHandlerCallsItsOwnService(t *testing.T) {
-	t.Parallel()
-	overBothVersions(t, func(t *testing.T, o blockingSite) {
-		outer := o.put(34)
-		working := o.expect(t, 34)
-		inner := o.put(34)
-		o.expect(t, 34).leave()
-		require.Equal(t, http.StatusNoContent, (<-inner).status, "under its own token")
-
-		newer := o.put(35)
-		o.waiting(t, 1)
-		require.Equal(t, http.StatusPreconditionFailed, (<-o.put(34)).status, "no deadlock while a newer one waits")
-		working.leave()
-		require.Equal(t, http.StatusNoContent, (<-outer).status)
-		o.expect(t, 35).leave()
-		require.Equal(t, http.StatusNoContent, (<-newer).status)
-	})
+func (p *play) isCancelled(t *testing.T, ctx context.Context, number int64) {
+	t.Helper()
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Minute):
+		require.Fail(t, "the context did not end")
+	}
+	var dismissed *guard.DismissedError
+	require.ErrorIs(t, ctx.Err(), context.Canceled)
+	require.ErrorAs(t, context.Cause(ctx), &dismissed)
+	require.ErrorIs(t, dismissed, guard.ErrStale)
+	require.Equal(t, number, dismissed.Token.Number)
 }
 
-func TestHoldersOfOneNumberTakeTurns(t *testing.T) {
-	t.Parallel()
-	overBothVersions(t, func(t *testing.T, o blockingSite) {
-		one := o.putAs(34, "a")
-		working := o.expect(t, 34)
-		two := o.putAs(34, "b")
-		o.waiting(t, 1)
-		require.NoError(t, working.r.Context().Err(), "it is not older")
-		working.leave()
-		require.Equal(t, http.StatusNoContent, (<-one).status)
-		require.Equal(t, httpguard.ProblemStale, (<-two).problem(t)["type"], "the store has decided")
-	})
+func (p *play) stale(t *testing.T, name string) {
+	t.Helper()
+	requireProblem(t, http.StatusPreconditionFailed, httpguard.ProblemStale, <-p.replies[name])
 }
 
-func TestWaitingIsBounded(t *testing.T) {
+// stoppingStore stops after it has admitted 34.
+type stoppingStore struct {
+	guard.Memory
+	ctx      context.Context // of the call for 34
+	admitted chan int64
+	resume   chan struct{}
+	release  func()
+}
+
+func (s *stoppingStore) Admit(ctx context.Context, tok token.Token) error {
+	err := s.Memory.Admit(ctx, tok)
+	if tok.Number == 34 {
+		s.ctx = ctx
+		s.admitted <- tok.Number
+		<-s.resume
+	}
+	return err
+}
+
+// first makes m the naive middleware that calls the store before a request is in flight.
+func (s *stoppingStore) first(m *httpguard.Middleware) {
+	m.Store, m.Resources = nil, func(r *http.Request) ([]string, error) {
+		toks, err := httpguard.Parse(r.Header[httpguard.Header])
+		if err == nil {
+			err = s.Admit(r.Context(), toks[0])
+		}
+		return []string{"account/42"}, err
+	}
+}
+
+// The mark is 33 at the beginning of each script. W1 is the write of an older handler
+// after that of a newer one, W8 a slot that stays taken, W12 a store that is called before
+// the request is in flight.
+func TestAnOlderHandlerStopsBeforeItsWrite(t *testing.T) {
 	t.Parallel()
-	overBothVersions(t, func(t *testing.T, o blockingSite) {
-		older := o.put(34)
-		stubborn := o.expect(t, 34)
-		held := <-o.put(35)
-		require.Equal(t, http.StatusServiceUnavailable, held.status)
-		require.Equal(t, httpguard.ProblemUnavailable, held.problem(t)["type"])
-		require.Equal(t, "1", held.header.Get("Retry-After"))
-		require.EqualValues(t, 34, o.marks.Mark("account/42").Number)
-		stubborn.leave()
-		<-older // over HTTP/2 its stream was reset, since it had time enough
-		o.empty(t)
-		again := o.put(35)
-		o.expect(t, 35).leave()
-		require.Equal(t, http.StatusNoContent, (<-again).status)
-	}, func(m *httpguard.Middleware) { m.WaitTimeout = 50 * time.Millisecond })
+	// hazards W1, W8, W12
+	skip := func(m *httpguard.Middleware, _ *stoppingStore) { m.DangerouslySkipInFlight = true }
+	alone := func(m *httpguard.Middleware, _ *stoppingStore) { m.Store = nil }
+	hasty := func(m *httpguard.Middleware, _ *stoppingStore) { m.WaitTimeout = 50 * time.Millisecond }
+	stopped := func(m *httpguard.Middleware, s *stoppingStore) { m.Store = s }
+	naive := func(m *httpguard.Middleware, s *stoppingStore) { s.first(m) }
+	for name, c := range map[string]struct {
+		script string
+		change func(*httpguard.Middleware, *stoppingStore)
+	}{
+		"W1: a newer token waits until the older handler has returned": {
+			"34 comes, 34 runs, 35 comes, 34 is cancelled, 35 waits, 34 is the mark, 34 gives up, 35 runs, 35 leaves", nil},
+		"W1: whatever the older handler does": {
+			"34 comes, 34 runs, 35 comes, 34 is cancelled, 35 waits, 34 leaves, 35 runs, 35 leaves, 35 is the mark", nil},
+		"W1: the twin, without InFlight, returns last": {
+			"34 comes, 34 runs, 35 comes, 35 runs, 35 leaves, 34 works on, 34 leaves", skip},
+		"an older token is stale while a newer one waits or works, without a store too": {
+			"34 comes, 34 runs, 35 comes, 35 waits, 34' comes, 34' is stale, 34 leaves, 35 runs, 34'' comes, 34'' is stale, 35 leaves", alone},
+		"W12: a still newer token overtakes the one that waits": {
+			"34 comes, 34 runs, 35 comes, 35 waits, 36 comes, 35 is stale, 34 leaves, 36 runs, 36 leaves", nil},
+		"W12: no request overtakes one that the store has admitted": {
+			"34 comes, 34 is admitted, 35 comes, 34 is cancelled in the store, 34 goes on, 34 is stale, 35 runs, 35 leaves", stopped},
+		"W12: the twin, whose store comes first, admits a request that enters too late": {
+			"34 comes, 34 is admitted, 35 comes, 35 runs, 35 leaves, 34 goes on, 34 runs, 34 leaves", naive},
+		"requests under one token run in parallel": {
+			"34 comes, 34' comes, 34 runs, 34' runs, 35 comes, 34 is cancelled, 34' is cancelled, 34 leaves, 35 waits, 34' leaves, 35 runs, 35 leaves", nil},
+		"a handler calls its own service, without a deadlock while a newer token waits": {
+			"34 comes, 34 runs, 34' comes, 34' runs, 34' leaves, 35 comes, 35 waits, 34'' comes, 34'' is stale, 34 leaves, 35 runs, 35 leaves", nil},
+		"holders of one number take turns, and the store decides": {
+			"34 comes, 34 runs, 34b comes, 34b waits, 34 works on, 34 leaves, 34b is stale", nil},
+		"the wait is bounded": { // over HTTP/2 the stream of 34 is reset, since it had time enough
+			"34 comes, 34 runs, 35 comes, 35 is told to retry, 34 is the mark, 34 returns, 34 leaves no trace, 35' comes, 35' runs, 35' leaves", hasty},
+		"W8: after a panic": {
+			"34 comes, 34 runs, 34 panics, 34 leaves no trace, 36 comes, 36 runs, 36 leaves", nil},
+		"W8: after a client that left while its request worked": {
+			"34 comes, 34 runs, 34 disconnects, 34 is left, 34 leaves no trace, 36 comes, 36 runs, 36 leaves", nil},
+		"W8: after a client that left while its request waited": {
+			"34 comes, 34 runs, 35 comes, 35 waits, 35 disconnects, 35 waits no more, 34 leaves, 34 leaves no trace, 36 comes, 36 runs, 36 leaves", nil},
+		"W8: after a refusal by the store": {
+			"32 comes, 32 is stale, 32 leaves no trace, 36 comes, 36 runs, 36 leaves", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for name, two := range map[string]bool{"over HTTP/1.1": false, "over HTTP/2": true} {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					stops := &stoppingStore{admitted: make(chan int64, 1), resume: make(chan struct{})}
+					stops.release = sync.OnceFunc(func() { close(stops.resume) })
+					p := play{open(t, two, func(m *httpguard.Middleware) {
+						if c.change != nil {
+							c.change(m, stops)
+						}
+					}), map[string]<-chan reply{}, map[string]context.CancelFunc{}, map[string]*work{}, stops}
+					t.Cleanup(stops.release) // otherwise the server waits for its handler forever
+					p.run(t, c.script)
+				})
+			}
+		})
+	}
 }
 
 // Two requests name the same two resources in opposite orders. If they entered the queues
