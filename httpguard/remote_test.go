@@ -1,6 +1,7 @@
 package httpguard_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,53 +55,58 @@ func TestARemoteRefusalIsALocalOne(t *testing.T) {
 
 func TestWhichAnswersAreErrors(t *testing.T) {
 	t.Parallel()
-	const ours = `{"type":"` + httpguard.ProblemStale + `","resource":"a"}`
+	const kind, stale, reused = "application/problem+json", httpguard.ProblemStale, httpguard.ProblemKeyReused
+	const ours, used = `{"type":"` + stale + `","resource":"a"}`, `{"type":"` + reused + `"}`
+	several, one := holding(t.Context()), token.NewContext(t.Context(), tok("b", 1, "h"))
+	keyed := httpguard.WithIdempotencyKey(t.Context(), "k")
 	for name, c := range map[string]struct {
-		status  int
-		kind    string
-		body    string
-		host    string
-		refused string // the resource of the refused token; "-" if the response does not identify it
+		ctx    context.Context
+		status int
+		kind   string
+		body   string
+		host   string // empty: api.example
+		is     error
+		token  string // the resource of the refused token, if the response identifies it
 	}{
-		"ours":                                  {412, "application/problem+json", ours, "api.example", "a"},
-		"with a charset":                        {412, "Application/Problem+JSON; charset=utf-8", ours, "api.example", "a"},
-		"of a resource that was not sent":       {412, "application/problem+json", strings.Replace(ours, `"a"`, `"c"`, 1), "api.example", "-"},
-		"of another, and one was sent":          {412, "application/problem+json", ours, "one.example", "-"},
-		"of no resource":                        {412, "application/problem+json", `{"type":"` + httpguard.ProblemStale + `"}`, "api.example", "-"},
-		"the service's own 412":                 {412, "application/json", `{"etag":"x"}`, "api.example", ""},
-		"a 412 of another type":                 {412, "application/problem+json", `{"type":"about:blank"}`, "api.example", ""},
-		"a 412 that is no JSON":                 {412, "application/problem+json", `<html>`, "api.example", ""},
-		"our type with another status":          {409, "application/problem+json", ours, "api.example", ""},
-		"a 412 that is longer than any of ours": {412, "application/problem+json", `{"detail":"` + strings.Repeat("x", 20<<10) + `",` + ours[1:], "api.example", ""},
-		"from a host that was sent no token":    {412, "application/problem+json", ours, "evil.example", ""},
+		"ours":                                  {several, 412, kind, ours, "", guard.ErrStale, "a"},
+		"with a charset":                        {several, 412, "Application/Problem+JSON; charset=utf-8", ours, "", guard.ErrStale, "a"},
+		"of a resource that was not sent":       {several, 412, kind, strings.Replace(ours, `"a"`, `"c"`, 1), "", guard.ErrStale, ""},
+		"of another, and one was sent":          {one, 412, kind, ours, "", guard.ErrStale, ""},
+		"of no resource":                        {several, 412, kind, `{"type":"` + stale + `"}`, "", guard.ErrStale, ""},
+		"of no resource, and one was sent":      {one, 412, kind, `{"type":"` + stale + `"}`, "", guard.ErrStale, "b"},
+		"the service's own 412":                 {several, 412, "application/json", `{"etag":"x"}`, "", nil, ""},
+		"a 412 of another type":                 {several, 412, kind, `{"type":"about:blank"}`, "", nil, ""},
+		"a 412 that is no JSON":                 {several, 412, kind, `<html>`, "", nil, ""},
+		"our type with another status":          {several, 409, kind, ours, "", nil, ""},
+		"a 412 that is longer than any of ours": {several, 412, kind, `{"detail":"` + strings.Repeat("x", 20<<10) + `",` + ours[1:], "", nil, ""},
+		"a 412 to a request without a token":    {keyed, 412, kind, ours, "", nil, ""},
+		"from a host that was sent no token":    {several, 412, kind, ours, "evil.example", nil, ""},
+		"a key that was used":                   {keyed, 422, kind, used, "", guard.ErrKeyReused, ""},
+		"the service's own 422":                 {keyed, 422, kind, `{"type":"about:blank"}`, "", nil, ""},
+		"a used key with another status":        {keyed, 400, kind, used, "", nil, ""},
+		"a used key, from another host":         {keyed, 422, kind, used, "evil.example", nil, ""},
+		"a first request that still runs":       {keyed, 409, kind, `{"type":"` + httpguard.ProblemInProgress + `"}`, "", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			body := &closing{Reader: strings.NewReader(c.body)}
-			ctx := holding(t.Context())
-			if c.host == "one.example" {
-				ctx = token.NewContext(t.Context(), tok("b", 1, "h"))
-			}
-			transport := httpguard.Transport{Hosts: []string{"api.example", "one.example"}, Base: tripFunc(func(*http.Request) (*http.Response, error) {
+			transport := httpguard.Transport{Hosts: []string{"api.example"}, Base: tripFunc(func(*http.Request) (*http.Response, error) {
 				return &http.Response{StatusCode: c.status, Header: http.Header{"Content-Type": {c.kind}}, Body: body}, nil
 			})}
-			resp, err := transport.RoundTrip(request(t, ctx, "http://"+c.host+"/x"))
-			if c.refused == "" {
-				require.NoError(t, err)
+			resp, err := transport.RoundTrip(request(t, c.ctx, "http://"+cmp.Or(c.host, "api.example")+"/x"))
+			require.ErrorIs(t, err, c.is)
+			require.NotErrorIs(t, err, guard.ErrUnknown)
+			if c.is == nil {
 				got, err := io.ReadAll(resp.Body)
 				require.NoError(t, err)
 				require.Equal(t, c.body, string(got), "as it was")
 				require.NoError(t, resp.Body.Close())
-				require.True(t, body.closed)
-				return
 			}
-			require.Nil(t, resp)
 			require.True(t, body.closed)
-			require.ErrorIs(t, err, guard.ErrStale)
 			var refused *guard.StaleError
-			require.Equal(t, c.refused != "-", errors.As(err, &refused))
+			require.Equal(t, c.token != "", errors.As(err, &refused))
 			if refused != nil {
-				require.Equal(t, c.refused, refused.Token.Resource)
+				require.Equal(t, c.token, refused.Token.Resource)
 			}
 		})
 	}
@@ -200,39 +206,49 @@ func TestErrorsOfAHandlerThatWasCancelled(t *testing.T) {
 	}
 }
 
-// echo responds with the tokens of the request, or redirects on one path.
+// echo responds with the tokens and keys of the request, or redirects on one path.
 func echo(to string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, strings.Join(r.Header[httpguard.Header], "|"))
+		_, _ = io.WriteString(w, strings.Join(append(r.Header[httpguard.Header], r.Header["Idempotency-Key"]...), "|"))
 	})
 	mux.Handle("/away", http.RedirectHandler(to, http.StatusTemporaryRedirect))
 	return mux
 }
 
-func TestRedirectsDoNotLeakTokens(t *testing.T) {
+func TestRedirectsDoNotLeakTokensOrKeys(t *testing.T) {
 	t.Parallel()
 	foreign := serve(t, echo(""), false)
 	named := serve(t, echo(foreign.URL), false)
-	host := named.Listener.Addr().String()
-
-	// The naive client sets the field itself: http.Client copies it to the redirect.
-	req := request(t, t.Context(), named.URL+"/away")
-	req.Header.Set(httpguard.Header, both)
-	require.Equal(t, both, named.send(named.Client(), req).body, "the tokens were sent to another host")
-
-	client := &http.Client{Transport: httpguard.Transport{Hosts: []string{host}}}
-	defer client.CloseIdleConnections()
-	require.Equal(t, both, named.send(client, request(t, holding(t.Context()), named.URL)).body)
-	require.Empty(t, named.send(client, request(t, holding(t.Context()), named.URL+"/away")).body)
-
-	req = request(t, t.Context(), named.URL+"/away")
-	req.Header.Set(httpguard.Header, both)
-	require.Empty(t, named.send(client, req).body, "nor is a field that was set by hand")
-
-	// After a redirect back to a host in Hosts they are sent again.
 	back := serve(t, echo(named.URL), false)
-	require.Equal(t, both, named.send(client, request(t, holding(t.Context()), back.URL+"/away")).body)
+	guarded := httpguard.Transport{Hosts: []string{named.Listener.Addr().String()}}
+	t.Cleanup(guarded.CloseIdleConnections)
+	none, held, keyed := t.Context(), holding(t.Context()), httpguard.WithIdempotencyKey(t.Context(), "k")
+	for name, c := range map[string]struct {
+		via   http.RoundTripper
+		ctx   context.Context
+		field string // by which the caller sets both tokens
+		url   string
+		want  string
+	}{
+		"a token":                           {guarded, held, "", named.URL, both},
+		"a token, away":                     {guarded, held, "", named.URL + "/away", ""},
+		"a token, back to a host in Hosts":  {guarded, held, "", back.URL + "/away", both},
+		"a key":                             {guarded, keyed, "", named.URL, `"k"`},
+		"a key, away":                       {guarded, keyed, "", named.URL + "/away", ""},
+		"set by hand, away":                 {guarded, none, httpguard.Header, named.URL + "/away", ""},
+		"set in lower case, away":           {guarded, none, "fencing-token", named.URL + "/away", ""},
+		"the twin: net/http":                {http.DefaultTransport, none, httpguard.Header, named.URL + "/away", both},
+		"the twin: net/http, in lower case": {http.DefaultTransport, none, "fencing-token", named.URL + "/away", both},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := request(t, c.ctx, c.url)
+			if c.field != "" {
+				req.Header[c.field] = []string{both}
+			}
+			require.Equal(t, c.want, named.send(&http.Client{Transport: c.via}, req).body)
+		})
+	}
 }
 
 func TestTransportOverHTTP2(t *testing.T) {

@@ -100,13 +100,13 @@ func TestAForgerDoesNotDisturbInFlight(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, <-reply)
 }
 
-// leased returns a context with a lease.
-func leased(t *testing.T) context.Context {
+// leased returns a lease, which the test's end releases.
+func leased(t *testing.T) *lock.Lease {
 	t.Helper()
 	lease, err := (&lock.Locker{Issuer: &memtoken.Issuer{}, Name: "test", DangerouslyWithoutClaim: true}).Acquire(t.Context(), "account/42")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, lease.Release(context.Background())) })
-	return lease.Context()
+	return lease
 }
 
 func TestKeysAreChangedWhileTheServiceRuns(t *testing.T) {
@@ -157,18 +157,14 @@ func TestTransportSigns(t *testing.T) {
 	require.Equal(t, forged, sent(through(forged), httpguard.Transport{Keyring: issuer}), "the transport does not sign it")
 	moved := token.NewContext(t.Context(), token.All(through(forged))[0])
 	require.Equal(t, forged, sent(moved, httpguard.Transport{Keyring: issuer}), "nor where it was moved to another context")
-	_, err := httpguard.Transport{Hosts: []string{"api.example"}, Keyring: issuer, SignatureTTL: -1}.RoundTrip(request(t, leased(t), "http://api.example"))
+	_, err := httpguard.Transport{Hosts: []string{"api.example"}, Keyring: issuer, SignatureTTL: -1}.RoundTrip(request(t, leased(t).Context(), "http://api.example"))
 	require.ErrorContains(t, err, "SignatureTTL", "which would be for ever")
 
-	locker := lock.Locker{Issuer: &memtoken.Issuer{}, Name: "test", DangerouslyWithoutClaim: true}
-	require.NoError(t, locker.Hold(t.Context(), "account/42", func(ctx context.Context) error {
-		for _, life := range []time.Duration{0, time.Hour} {
-			field := sent(ctx, httpguard.Transport{Keyring: issuer, SignatureTTL: life})
-			all, err := httpguard.ParseSigned([]string{field})
-			require.NoError(t, err)
-			require.NoError(t, issuer.Verify(all[0]))
-			require.Equal(t, life != 0, all[0].Until != 0)
-		}
-		return nil
-	}))
+	for _, life := range []time.Duration{0, time.Hour} {
+		field := sent(leased(t).Context(), httpguard.Transport{Keyring: issuer, SignatureTTL: life})
+		all, err := httpguard.ParseSigned([]string{field})
+		require.NoError(t, err)
+		require.NoError(t, issuer.Verify(all[0]))
+		require.Equal(t, life != 0, all[0].Until != 0)
+	}
 }

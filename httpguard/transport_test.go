@@ -1,12 +1,14 @@
 package httpguard_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -15,9 +17,7 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
-	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
-	"github.com/fencepost/fencepost/token/memtoken"
 )
 
 // tripFunc is a RoundTripper that records what a Transport passes on.
@@ -50,115 +50,152 @@ func holding(ctx context.Context) context.Context {
 
 const both = `1;r="a";h="h", 2;r="b";h="h"`
 
-func TestTransportChoosesHosts(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		url   string
-		hosts []string
-		want  string
-	}{
-		"a host that is named":            {"http://api.example/x", []string{"api.example"}, both},
-		"the second one":                  {"http://api.example/x", []string{"other", "api.example"}, both},
-		"letters of any case":             {"http://API.example/x", []string{"api.EXAMPLE"}, both},
-		"a port that is named":            {"http://api.example:81/x", []string{"api.example:81"}, both},
-		"an address":                      {"http://[::1]:81/x", []string{"[::1]:81"}, both},
-		"another host":                    {"http://evil.example/x", []string{"api.example"}, ""},
-		"a host that ends the same":       {"http://evil-api.example/x", []string{"api.example"}, ""},
-		"a subdomain":                     {"http://v1.api.example/x", []string{"api.example"}, ""},
-		"a host that begins the same":     {"http://api.example.evil/x", []string{"api.example"}, ""},
-		"a port that is not named":        {"http://api.example:81/x", []string{"api.example"}, ""},
-		"a port that is not in the URL":   {"http://api.example/x", []string{"api.example:80"}, ""},
-		"a user that looks like the host": {"http://api.example@evil.example/x", []string{"api.example"}, ""},
-		"a star is no wildcard":           {"http://api.example/x", []string{"*", "*.example"}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			req := request(t, holding(t.Context()), test.url)
-			before := req.Clone(req.Context())
-			out, err := pass(t, req, test.hosts...)
-			require.NoError(t, err)
-			require.Equal(t, test.want, out.Header.Get(httpguard.Header))
-			require.Equal(t, before.Header, req.Header, "the caller's request is not touched")
-			require.Equal(t, req.Body, out.Body)
-		})
-	}
-}
-
-func TestTransportComparesTheURLNotTheHostField(t *testing.T) {
-	t.Parallel()
-	req := request(t, holding(t.Context()), "http://evil.example/x")
-	req.Host = "api.example"
-	out, err := pass(t, req, "api.example")
-	require.NoError(t, err)
-	require.NotContains(t, out.Header, httpguard.Header)
-}
-
 // hazard W10
-func TestTransportSendsTheTokensThatARequestNeeds(t *testing.T) {
+// One table of what a request's context, URL and fields make a Transport send. The base
+// connects every host to one server, which returns the fields that it has received.
+func TestWhatTransportSends(t *testing.T) {
 	t.Parallel()
-	const a, b, c = `1;r="a";h="h"`, `2;r="b";h="h"`, `3;r="c";h="h"`
-	var fields []string
-	s := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		fields = append(fields, strings.Join(r.Header[httpguard.Header], ", "))
+	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for _, name := range []string{httpguard.Header, "Idempotency-Key", "X-Else"} {
+			w.Header()["Got-"+name] = r.Header[name]
+		}
+		_, _ = io.Copy(w, r.Body)
 	}), false)
-	host, names := []string{s.Listener.Addr().String()}, httpguard.WithResources
-	one := token.NewContext(t.Context(), tok("a", 1, "h"))
+	base := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, s.Listener.Addr().String())
+	}}
+	t.Cleanup(base.CloseIdleConnections)
+	const a, b, own, low = `1;r="a";h="h"`, `2;r="b";h="h"`, `7;r="c";h="h"`, "fencing-token"
+	const several, noHosts = "tokens: name the resources", "Transport.Hosts is empty"
+	differ := httpguard.ErrTwoSources.Error()
+	none, names := t.Context(), httpguard.WithResources
+	one := token.NewContext(none, tok("a", 1, "h"))
 	two := token.NewContext(one, tok("b", 2, "h"))
-	keyed, many := httpguard.WithIdempotencyKey(t.Context(), "k"), t.Context()
+	named := holding(none)
+	incomplete := token.NewContext(two, token.Token{Resource: "c", Number: 1})
+	key := func(key string) context.Context { return httpguard.WithIdempotencyKey(none, key) }
+	many := none
 	for i := range httpguard.MaxMembers + 1 {
 		many = token.NewContext(many, tok(fmt.Sprint("account/", i), 33, "h"))
 	}
-	const several, noHosts, differ = "tokens: name the resources", "Transport.Hosts is empty", "differ"
+	set := func(field string) http.Header { return http.Header{httpguard.Header: {field}} }
+	lease := leased(t)
+	released := context.WithoutCancel(lease.Context())
+	require.NoError(t, lease.Release(t.Context()))
 	for name, c := range map[string]struct {
-		ctx   context.Context
-		hosts []string
-		set   string // the field that the caller sets
-		want  string
-		err   string // nothing is sent
+		ctx    context.Context
+		hosts  []string // nil: api.example
+		url    string   // empty: http://api.example/x
+		method string   // empty: PUT
+		set    http.Header
+		want   string // the lines of Fencing-Token
+		key    string // and of Idempotency-Key
+		err    string // nothing is sent
 	}{
-		"one token":                     {one, host, "", a, ""},
-		"no token":                      {t.Context(), host, "", "", ""},
-		"a key alone":                   {keyed, host, "", "", ""},
-		"one of two":                    {names(two, "b"), host, "", b, ""},
-		"both":                          {names(two, "b", "a", "b"), host, "", a + ", " + b, ""},
-		"named again":                   {names(names(two, "a"), "b"), host, "", b, ""},
-		"one of 65":                     {names(many, "account/42"), host, "", line("account/42", 33, "h"), ""},
-		"none of 65":                    {names(many), host, "", "", ""},
-		"two, none named":               {two, host, "", "", several},
-		"65, none named":                {many, host, "", "", several},
-		"a name without a token":        {names(two, "b", "c"), host, "", "", "no token for c"},
-		"a name of an incomplete token": {names(token.NewContext(two, token.Token{Resource: "c", Number: 1}), "c"), host, "", "", "holder"},
-		"set, one of two":               {two, host, b, b, ""},
-		"set, one more":                 {two, host, b + ", " + c, "", differ},
-		"set, another than named":       {names(two, "a"), host, b, "", differ},
-		"set, more than named":          {names(two, "a"), host, both, "", differ},
-		"set, and none needed":          {names(two), host, a, "", differ},
-		"no hosts":                      {t.Context(), nil, "", "", ""},
-		"no hosts, none needed":         {names(two), nil, "", "", ""},
-		"no hosts, a token":             {one, nil, "", "", noHosts},
-		"no hosts, a name":              {names(two, "b"), nil, "", "", noHosts},
-		"no hosts, a key":               {keyed, nil, "", "", noHosts},
-		"no hosts, a field":             {t.Context(), nil, a, "", noHosts},
-		"an empty host":                 {one, []string{""}, "", "", noHosts},
-		"another host":                  {two, []string{"api.example"}, "", "", ""},
-		"another host, a name":          {names(two, "c"), []string{"api.example"}, "", "", ""},
+		"host: the second one":                  {ctx: named, hosts: []string{"other", "api.example"}, want: both},
+		"host: letters of any case":             {ctx: named, hosts: []string{"api.EXAMPLE"}, url: "http://API.example/x", want: both},
+		"host: a port that is named":            {ctx: named, hosts: []string{"api.example:81"}, url: "http://api.example:81/x", want: both},
+		"host: an address":                      {ctx: named, hosts: []string{"[::1]:81"}, url: "http://[::1]:81/x", want: both},
+		"host: another":                         {ctx: named, url: "http://evil.example/x"},
+		"host: one that ends the same":          {ctx: named, url: "http://evil-api.example/x"},
+		"host: a subdomain":                     {ctx: named, url: "http://v1.api.example/x"},
+		"host: one that begins the same":        {ctx: named, url: "http://api.example.evil/x"},
+		"host: a port that is not named":        {ctx: named, url: "http://api.example:81/x"},
+		"host: a port that is not in the URL":   {ctx: named, hosts: []string{"api.example:80"}},
+		"host: a user that looks like the host": {ctx: named, url: "http://api.example@evil.example/x"},
+		"host: a star is no wildcard":           {ctx: named, hosts: []string{"*", "*.example"}},
+
+		"one token":                     {ctx: one, want: a},
+		"no token":                      {ctx: none},
+		"one of two":                    {ctx: names(two, "b"), want: b},
+		"both":                          {ctx: named, want: both},
+		"named again":                   {ctx: names(names(two, "a"), "b"), want: b},
+		"one of 65":                     {ctx: names(many, "account/42"), want: line("account/42", 33, "h")},
+		"none of 65":                    {ctx: names(many)},
+		"two, none named":               {ctx: two, err: several},
+		"65, none named":                {ctx: many, err: several},
+		"a name without a token":        {ctx: names(two, "b", "c"), err: "no token for c"},
+		"a name of an incomplete token": {ctx: names(incomplete, "c"), err: "holder"},
+		"an incomplete token":           {ctx: token.NewContext(none, token.Token{Resource: "c", Number: 1}), err: "holder"},
+		"a released lease":              {ctx: released},
+		"a name of a released lease":    {ctx: names(released, "account/42"), err: token.ErrReleased.Error()},
+		"no hosts":                      {ctx: none, hosts: []string{}},
+		"no hosts, none needed":         {ctx: names(two), hosts: []string{}},
+		"no hosts, a token":             {ctx: one, hosts: []string{}, err: noHosts},
+		"no hosts, a name":              {ctx: names(two, "b"), hosts: []string{}, err: noHosts},
+		"no hosts, a key":               {ctx: key("k"), hosts: []string{}, err: noHosts},
+		"no hosts, a field":             {ctx: none, hosts: []string{}, set: set(a), err: noHosts},
+		"an empty host":                 {ctx: one, hosts: []string{""}, err: noHosts},
+		"another host, none named":      {ctx: two, url: "http://evil.example/x"},
+		"another host, a name":          {ctx: names(two, "c"), url: "http://evil.example/x"},
+
+		"set, and the context carries nothing": {ctx: none, set: http.Header{low: {own}}, want: own},
+		"set, nothing, and it is malformed":    {ctx: none, set: http.Header{low: {"7"}}, want: "7"},
+		"set, one of two":                      {ctx: two, set: set(b), want: b},
+		"set, one more":                        {ctx: two, set: set(b + ", " + own), err: differ},
+		"set, another than named":              {ctx: names(two, "a"), set: set(b), err: differ},
+		"set, more than named":                 {ctx: names(two, "a"), set: set(both), err: differ},
+		"set, fewer than named":                {ctx: named, set: set(a), err: differ},
+		"set, and none needed":                 {ctx: names(two), set: set(a), err: differ},
+		"set, the same":                        {ctx: named, set: http.Header{low: {both}}, want: both},
+		"set, the same in other words":         {ctx: named, set: http.Header{low: {`2;h="h";r="b";y`, `01;r="a";h=%"h"`}}, want: `2;h="h";r="b";y|01;r="a";h=%"h"`},
+		"set, others":                          {ctx: named, set: http.Header{low: {own}}, err: differ},
+		"set, two of it":                       {ctx: named, set: http.Header{low: {both, own}}, err: differ},
+		"set, malformed":                       {ctx: named, set: set("7"), err: differ},
+		"set, empty":                           {ctx: one, set: http.Header{low: {""}}, err: differ},
+		"set in two cases, one differs":        {ctx: named, set: http.Header{low: {own}, httpguard.Header: {both}}, err: differ},
+		"set in two cases, the same":           {ctx: named, set: http.Header{low: {both}, "FENCING-TOKEN": {both}}, err: differ},
+		"set in three cases, another host":     {ctx: named, url: "http://evil.example", set: http.Header{low: {own}, "FENCING-TOKEN": {own}, httpguard.Header: {own}}},
+		"set to both, another host":            {ctx: named, url: "http://evil.example", set: set(both)},
+
+		"key":                             {ctx: key("8e03978e"), key: `"8e03978e"`},
+		"key: quotes and spaces":          {ctx: key(`a "b" \c`), key: `"a \"b\" \\c"`},
+		"key: a safe method":              {ctx: key("k"), method: "GET"},
+		"key: another host":               {ctx: key("k"), url: "http://evil.example"},
+		"key: beside tokens":              {ctx: httpguard.WithIdempotencyKey(named, "k"), want: both, key: `"k"`},
+		"key: set":                        {ctx: none, set: http.Header{"Idempotency-Key": {"k"}}, key: "k"},
+		"key: set, for another host":      {ctx: none, url: "http://pay.example", set: http.Header{"Idempotency-Key": {"k"}}, key: "k"},
+		"key: set, the same":              {ctx: key("k"), set: http.Header{"Idempotency-Key": {"k"}}, key: "k"},
+		"key: set, another":               {ctx: key("k"), set: http.Header{"Idempotency-Key": {"l"}}, err: differ},
+		"key: set, another in lower case": {ctx: key("k"), set: http.Header{"idempotency-key": {"l"}}, err: differ},
+		"key: set, two lines":             {ctx: key("k"), set: http.Header{"Idempotency-Key": {"k", "k"}}, err: differ},
+		"key: an empty one":               {ctx: key(""), err: "must be printable ASCII"},
+		"key: other letters than ASCII's": {ctx: key("größe"), err: "must be printable ASCII"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fields = nil
-			req := request(t, c.ctx, s.URL)
-			if c.set != "" {
-				req.Header.Set(httpguard.Header, c.set)
+			t.Parallel()
+			if c.hosts == nil {
+				c.hosts = []string{"api.example"}
 			}
-			resp, err := (&http.Client{Transport: httpguard.Transport{Hosts: c.hosts, Base: s.Client().Transport}}).Do(req)
+			req := request(t, c.ctx, cmp.Or(c.url, "http://api.example/x"))
+			req.Method = cmp.Or(c.method, "PUT")
+			req.Host = "api.example" // the URL decides
+			maps.Copy(req.Header, c.set)
+			req.Header["X-Else"] = []string{"1"}
+			body := &closing{Reader: req.Body}
+			req.Body = body
+			before := req.Header.Clone()
+			resp, err := httpguard.Transport{Hosts: c.hosts, Base: base}.RoundTrip(req)
+			require.Equal(t, before, req.Header, "the caller's request is not touched")
 			if c.err != "" {
 				require.ErrorContains(t, err, c.err)
 				require.NotErrorIs(t, err, guard.ErrUnknown)
-				require.Empty(t, fields, "the server saw a request")
+				require.Equal(t, c.err == differ, errors.Is(err, httpguard.ErrTwoSources))
+				require.Nil(t, resp)
+				require.True(t, body.closed)
+				req.Body = nil
+				_, err = httpguard.Transport{Hosts: c.hosts, Base: base}.RoundTrip(req)
+				require.ErrorContains(t, err, c.err)
 				return
 			}
 			require.NoError(t, err)
+			sent, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
 			require.NoError(t, resp.Body.Close())
-			require.Equal(t, []string{c.want}, fields)
+			require.Equal(t, "body", string(sent))
+			require.Equal(t, []string{c.want, c.key, "1"}, []string{
+				strings.Join(resp.Header["Got-"+httpguard.Header], "|"), resp.Header.Get("Got-Idempotency-Key"), resp.Header.Get("Got-X-Else"),
+			})
 		})
 	}
 }
@@ -171,21 +208,6 @@ type closing struct {
 
 func (c *closing) Close() error { c.closed = true; return nil }
 
-func TestTransportThatCannotSend(t *testing.T) {
-	t.Parallel()
-	body := &closing{Reader: strings.NewReader("body")}
-	req := request(t, token.NewContext(t.Context(), token.Token{Resource: "a", Number: 1}), "http://api.example")
-	req.Body = body
-	out, err := pass(t, req, "api.example")
-	require.ErrorIs(t, err, token.ErrInvalid)
-	require.Nil(t, out, "nothing was sent")
-	require.True(t, body.closed)
-
-	req.Body = nil
-	_, err = pass(t, req, "api.example")
-	require.ErrorIs(t, err, token.ErrInvalid)
-}
-
 func TestTransportTakesARequestWithoutHeader(t *testing.T) {
 	t.Parallel()
 	u, err := url.Parse("http://api.example")
@@ -197,20 +219,6 @@ func TestTransportTakesARequestWithoutHeader(t *testing.T) {
 	require.Nil(t, req.Header)
 }
 
-func TestTransportDoesNotSendReleasedTokens(t *testing.T) {
-	t.Parallel()
-	locker := lock.Locker{Issuer: &memtoken.Issuer{}, Name: "test", DangerouslyWithoutClaim: true}
-	lease, err := locker.Acquire(t.Context(), "account/42")
-	require.NoError(t, err)
-	ctx := context.WithoutCancel(lease.Context())
-	require.NoError(t, lease.Release(t.Context()))
-	out, err := pass(t, request(t, ctx, "http://api.example"), "api.example")
-	require.NoError(t, err)
-	require.NotContains(t, out.Header, httpguard.Header)
-	_, err = pass(t, request(t, httpguard.WithResources(ctx, "account/42"), "http://api.example"), "api.example")
-	require.ErrorIs(t, err, token.ErrReleased)
-}
-
 func TestTransportReturnsItsBasesErrors(t *testing.T) {
 	t.Parallel()
 	cut := errors.New("cut off")
@@ -218,70 +226,4 @@ func TestTransportReturnsItsBasesErrors(t *testing.T) {
 	_, err := transport.RoundTrip(request(t, t.Context(), "http://api.example"))
 	require.ErrorIs(t, err, cut)
 	transport.CloseIdleConnections() // which its base cannot
-}
-
-func TestTransportAndAFieldThatIsSet(t *testing.T) {
-	t.Parallel()
-	const own, low = `7;r="c";h="h"`, "fencing-token"
-	for name, test := range map[string]struct {
-		ctx  context.Context
-		url  string
-		set  http.Header
-		want http.Header
-		err  error
-	}{
-		"the context carries nothing":    {t.Context(), "http://api.example", http.Header{low: {own}}, http.Header{low: {own}}, nil},
-		"nothing, and it is malformed":   {t.Context(), "http://api.example", http.Header{low: {"7"}}, http.Header{low: {"7"}}, nil},
-		"the same in other words":        {holding(t.Context()), "http://api.example", http.Header{low: {`2;h="h";r="b";y`, `01;r="a";h=%"h"`}}, http.Header{low: {`2;h="h";r="b";y`, `01;r="a";h=%"h"`}}, nil},
-		"a malformed one":                {holding(t.Context()), "http://api.example", http.Header{httpguard.Header: {"7"}}, nil, httpguard.ErrTwoSources},
-		"an empty one":                   {token.NewContext(t.Context(), tok("a", 1, "h")), "http://api.example", http.Header{low: {""}}, nil, httpguard.ErrTwoSources},
-		"the context carries two of it":  {holding(t.Context()), "http://api.example", http.Header{low: {both, own}}, nil, httpguard.ErrTwoSources},
-		"the context carries the same":   {holding(t.Context()), "http://api.example", http.Header{low: {both}}, http.Header{low: {both}}, nil},
-		"the context carries others":     {holding(t.Context()), "http://api.example", http.Header{low: {own}}, nil, httpguard.ErrTwoSources},
-		"both ways, one of them differs": {holding(t.Context()), "http://api.example", http.Header{low: {own}, httpguard.Header: {both}}, nil, httpguard.ErrTwoSources},
-		"twice the same":                 {holding(t.Context()), "http://api.example", http.Header{low: {both}, "FENCING-TOKEN": {both}}, nil, httpguard.ErrTwoSources},
-		"the host is not named":          {holding(t.Context()), "http://evil.example", http.Header{low: {own}, "FENCING-TOKEN": {own}, httpguard.Header: {own}, "X-Else": {"1"}}, http.Header{"X-Else": {"1"}}, nil},
-		"nor is it, and it carries both": {holding(t.Context()), "http://evil.example", http.Header{httpguard.Header: {both}}, http.Header{}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			req := request(t, test.ctx, test.url)
-			req.Header = test.set
-			before := test.set.Clone()
-			out, err := pass(t, req, "api.example")
-			require.ErrorIs(t, err, test.err)
-			require.Equal(t, before, req.Header, "the caller's request is not touched")
-			if test.err == nil {
-				require.Equal(t, test.want, out.Header)
-			}
-		})
-	}
-}
-
-func TestARedirectDoesNotTakeAFieldOfAnotherCaseAlong(t *testing.T) {
-	t.Parallel()
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, r.Header.Get(httpguard.Header))
-	}))
-	t.Cleanup(elsewhere.Close)
-	named := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
-	t.Cleanup(named.Close)
-	u, err := url.Parse(named.URL)
-	require.NoError(t, err)
-
-	send := func(transport http.RoundTripper) string {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, named.URL, strings.NewReader(""))
-		require.NoError(t, err)
-		req.Header["fencing-token"] = []string{both}
-		res, err := (&http.Client{Transport: transport}).Do(req)
-		require.NoError(t, err)
-		got, err := io.ReadAll(res.Body)
-		require.NoError(t, err)
-		require.NoError(t, res.Body.Close())
-		return string(got)
-	}
-	base := &http.Transport{}
-	t.Cleanup(base.CloseIdleConnections)
-	require.Empty(t, send(httpguard.Transport{Base: base, Hosts: []string{u.Host}}))
-	require.Equal(t, both, send(base), "the twin: net/http copies it to wherever it is sent")
 }
