@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -130,68 +131,66 @@ func TestStoreThatFails(t *testing.T) {
 	}
 }
 
-func TestHooksReportRefusals(t *testing.T) {
+// Each fault of a request or of the service, where the middleware refuses, where it only
+// reports, and in the unguarded twin of a simulation.
+func TestWhatEachModeMakesOfAFault(t *testing.T) {
 	t.Parallel()
-	var reported atomic.Pointer[error]
-	guarded := httpguard.Middleware{Resources: accounts, Store: at(t), Hooks: guard.Hooks{
-		Refused: func(_ context.Context, err error) { reported.Store(&err) },
-	}}
-	s := serve(t, (&bank{}).mux(guarded), false)
-	for want, field := range map[error]string{
-		guard.ErrStale:     line("account/42", 1, "a"),
-		guard.ErrCollision: line("account/42", 33, "b"),
-		token.ErrMissing:   line("account/7", 1, "a"),
-		token.ErrInvalid:   "33",
-	} {
-		s.do("PUT", "/accounts/42", field)
-		require.ErrorIs(t, *reported.Swap(nil), want)
-	}
-	s.do("PUT", "/accounts/42", line("account/42", 34, "a"))
-	require.Nil(t, reported.Load(), "an admission is no refusal")
-}
-
-func TestReportOnlyAnswersNothing(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		m     httpguard.Middleware
-		path  string
-		lines []string
-		want  error  // what Reported gets
-		log   string // what the log has
-		wrote string
+	newer := []string{line("account/42", 34, "b")}
+	for name, c := range map[string]struct {
+		lines  []string
+		change func(m *httpguard.Middleware, log string)
+		status int
+		hook   error // what the hook gets; nil: none, and the log has the error
+		wrote  string
 	}{
-		"a stale token": {
-			m:     httpguard.Middleware{Resources: accounts, Store: at(t)},
-			lines: []string{line("account/42", 1, "b")}, want: guard.ErrStale, wrote: "PUT account/42#1"},
-		"no token": {
-			m:    httpguard.Middleware{Resources: accounts, Store: at(t)},
-			want: token.ErrMissing, wrote: "PUT"},
-		"a malformed field, of which no token is used": {
-			m:     httpguard.Middleware{Resources: accounts, Store: at(t)},
-			lines: []string{line("account/42", 34, "b"), "7"}, want: token.ErrInvalid, wrote: "PUT"},
-		"a store that fails": {
-			m:     httpguard.Middleware{Resources: accounts, Store: storeDown("down-in-report-only-mode")},
-			lines: []string{line("account/42", 34, "b")}, log: "down-in-report-only-mode", wrote: "PUT account/42#34"},
-		"resources that are not known": {
-			m:     httpguard.Middleware{Resources: httpguard.Pattern("account/{unknown-in-report-only-mode}")},
-			lines: []string{line("account/42", 34, "b")}, log: "unknown-in-report-only-mode", wrote: "PUT account/42#34"},
+		"nothing":           {newer, nil, 204, nil, "PUT account/42#34"},
+		"a stale token":     {[]string{line("account/42", 17, "b")}, nil, 412, guard.ErrStale, "PUT account/42#17"},
+		"a collision":       {[]string{line("account/42", 33, "b")}, nil, 412, guard.ErrCollision, "PUT account/42#33"},
+		"no token":          {nil, nil, 428, token.ErrMissing, "PUT"},
+		"another's token":   {[]string{line("account/7", 1, "a")}, nil, 428, token.ErrMissing, "PUT account/7#1"},
+		"a malformed field": {append(newer, "7"), nil, 400, token.ErrInvalid, "PUT"},
+		"a store that fails": {newer, func(m *httpguard.Middleware, log string) {
+			m.Store = storeDown(log)
+		}, 503, nil, "PUT account/42#34"},
+		"resources that are not known": {newer, func(m *httpguard.Middleware, log string) {
+			m.Resources = httpguard.Pattern("account/{" + log + "}")
+		}, 500, nil, "PUT account/42#34"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var reported []error
-			b := &bank{}
-			test.m.DangerouslyReportOnly = true
-			test.m.Hooks.Reported = func(_ context.Context, err error) { reported = append(reported, err) }
-			test.m.Hooks.Refused = func(_ context.Context, err error) { t.Errorf("refused: %v", err) }
-			s := serve(t, b.mux(test.m), false)
-			require.Equal(t, http.StatusNoContent, s.do("PUT", "/accounts/42", test.lines...).status)
-			s.Close()
-			require.Equal(t, []string{test.wrote}, b.written())
-			if test.want != nil {
-				require.Len(t, reported, 1)
-				require.ErrorIs(t, reported[0], test.want)
-			}
-			require.True(t, logged.has(test.log))
-		})
+		for mode, status := range map[string]int{"refuses": c.status, "reports": 204, "is the twin": 204} {
+			t.Run(name+", "+mode, func(t *testing.T) {
+				t.Parallel()
+				var b bank
+				calls, log := map[string]error{}, strings.ReplaceAll(name+" "+mode, " ", "-")
+				m := httpguard.Middleware{Resources: accounts, Store: at(t), DangerouslyReportOnly: mode == "reports"}
+				if mode != "is the twin" {
+					m.Hooks.Refused = func(_ context.Context, err error) { calls["refuses"] = err }
+					m.Hooks.Reported = func(_ context.Context, err error) { calls["reports"] = err }
+				}
+				if c.change != nil {
+					c.change(&m, log)
+				}
+				s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if mode == "is the twin" {
+						r = r.WithContext(failpoint.Unguarded(r.Context()))
+					}
+					b.mux(m).ServeHTTP(w, r)
+				}), false)
+				require.Equal(t, status, s.do("PUT", "/accounts/42", c.lines...).status)
+				s.Close()
+				if status == http.StatusNoContent {
+					require.Equal(t, []string{c.wrote}, b.written())
+				} else {
+					require.Empty(t, b.written())
+				}
+				if mode != "is the twin" && c.hook != nil {
+					require.Len(t, calls, 1)
+					require.ErrorIs(t, calls[mode], c.hook)
+				} else {
+					require.Empty(t, calls)
+				}
+				require.Equal(t, c.change != nil && mode != "is the twin", logged.has(log))
+				require.False(t, logged.has("stale token account/42#17"))
+			})
+		}
 	}
 }

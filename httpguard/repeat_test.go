@@ -14,7 +14,6 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
-	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -128,41 +127,4 @@ func TestKeysBelongToTheirCallersAndServices(t *testing.T) {
 			require.EqualValues(t, c.payments, p.balance())
 		})
 	}
-}
-
-// hazard W18
-// A process stops between the effect and the stored answer. The twin stores the answer in
-// a transaction of its own.
-func TestTheAnswerIsStoredWithTheEffect(t *testing.T) {
-	t.Parallel()
-	stopped := errors.New("the process stops")
-	p := newPayments(t)
-	p.during = firstTime(func(context.Context, pgx.Tx) error { return stopped })
-	s := p.start()
-	require.Equal(t, http.StatusInternalServerError, s.place(order{}).status)
-	requirePayment(t, 2, s.place(order{}))
-	require.EqualValues(t, 1, p.balance())
-
-	p = newPayments(t)
-	pgtest.Exec(t, p.pool, "CREATE TABLE "+pgtest.In(p.schema, "answers")+" (key text PRIMARY KEY, answer bytea)")
-	pay := func(stops bool) error {
-		var stored []byte
-		err := p.pool.QueryRow(t.Context(), "SELECT answer FROM "+pgtest.In(p.schema, "answers")+" WHERE key = 'k'").Scan(&stored)
-		if !errors.Is(err, pgx.ErrNoRows) {
-			return err
-		}
-		err = p.fence.Update(token.NewContext(t.Context(), tok("account/42", 33, "h33")), "account/42", func(tx pgx.Tx) (err error) {
-			stored, err = p.pay(t.Context(), tx, "42")
-			return err
-		})
-		if err != nil || stops {
-			return errors.Join(err, stopped)
-		}
-		_, err = p.pool.Exec(t.Context(), "INSERT INTO "+pgtest.In(p.schema, "answers")+" VALUES ('k', $1)", stored)
-		return err
-	}
-	require.ErrorIs(t, pay(true), stopped)
-	require.NoError(t, pay(false))
-	require.NoError(t, pay(false))
-	require.EqualValues(t, 2, p.balance(), "the twin: two payments")
 }

@@ -1,7 +1,6 @@
 package httpguard_test
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -77,40 +76,6 @@ func TestMiddlewareReportsWhatItAdmits(t *testing.T) {
 				require.EqualValues(t, 34, mark)
 			}
 			require.Equal(t, len(c.steps) > 0, len(h.Keys) == 2 && h.Keys[0] == h.Keys[1])
-		})
-	}
-}
-
-func TestAnUnguardedTwinReportsNothing(t *testing.T) {
-	t.Parallel()
-	const down = "the twin's store is down"
-	for name, c := range map[string]struct {
-		field string
-		store guard.Store
-	}{
-		"a stale token":        {line("account/42", 17, "twin"), nil},
-		"a collision":          {line("account/42", 33, "twin"), nil},
-		"no token":             {"", nil},
-		"a malformed field":    {"twin", nil},
-		"a store that is down": {line("account/42", 34, "twin"), storeDown(down)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if c.store == nil {
-				c.store = at(t)
-			}
-			var b bank
-			serve := func(ctx context.Context) int {
-				w := httptest.NewRecorder()
-				b.mux(httpguard.Middleware{Resources: accounts, Store: c.store}).ServeHTTP(w, matched(ctx, nil, c.field))
-				return w.Code
-			}
-			require.Equal(t, http.StatusNoContent, serve(failpoint.Unguarded(t.Context())))
-			require.Len(t, b.written(), 1)
-			require.False(t, logged.has(`unjudged" error="`+down))
-			require.False(t, logged.has(`would have refused" error="guard: stale token account/42#17`))
-			require.GreaterOrEqual(t, serve(t.Context()), 400)
-			require.Len(t, b.written(), 1)
 		})
 	}
 }
