@@ -22,51 +22,27 @@ import (
 
 func TestWhichMiddlewaresShareInFlight(t *testing.T) {
 	t.Parallel()
-	var marks [3]guard.Memory
-	var inFlights [3]httpguard.InFlight
-	observed := guard.DangerouslyReportOnly{Store: &guard.Memory{}}
+	var marks guard.Memory
+	shared := new(httpguard.InFlight)
 	for name, c := range map[string]struct {
 		one, other httpguard.Middleware
 		shared     bool
 	}{
-		"middlewares with one Store": {
-			httpguard.Middleware{Resources: accounts, Store: &marks[0]},
-			httpguard.Middleware{Resources: httpguard.Pattern("account/{id}"), Store: &marks[0]}, true,
-		},
-		"middlewares with two Stores": {
-			httpguard.Middleware{Resources: accounts, Store: &guard.Memory{}},
-			httpguard.Middleware{Resources: accounts, Store: &guard.Memory{}}, false,
-		},
-		"middlewares without a Store": {
-			httpguard.Middleware{Resources: accounts}, httpguard.Middleware{Resources: accounts}, false,
-		},
-		"middlewares with one Store, and another that observes it": {
-			httpguard.Middleware{Resources: accounts, Store: observed},
-			httpguard.Middleware{Resources: accounts, Store: observed.Store}, true,
-		},
-		"middlewares with one InFlight": {
-			httpguard.Middleware{Resources: accounts, InFlight: &inFlights[0], Store: &guard.Memory{}},
-			httpguard.Middleware{Resources: accounts, InFlight: &inFlights[0]}, true,
-		},
-		"a middleware that leaves it out": {
-			httpguard.Middleware{Resources: accounts, InFlight: &inFlights[1], Store: &marks[1]},
-			httpguard.Middleware{Resources: accounts, InFlight: &inFlights[1], Store: &guard.Memory{}, DangerouslySkipInFlight: true}, false,
-		},
-		"a middleware that observes": {
-			httpguard.Middleware{Resources: accounts, InFlight: &inFlights[2], Store: &marks[2]},
-			httpguard.Middleware{Resources: accounts, InFlight: &inFlights[2], Store: &guard.Memory{}, DangerouslyReportOnly: true}, false,
-		},
+		"one Store":                {httpguard.Middleware{Store: &marks}, httpguard.Middleware{Store: &marks}, true},
+		"two Stores":               {httpguard.Middleware{Store: new(guard.Memory)}, httpguard.Middleware{Store: new(guard.Memory)}, false},
+		"no Store":                 {httpguard.Middleware{}, httpguard.Middleware{}, false},
+		"one InFlight, two Stores": {httpguard.Middleware{InFlight: shared, Store: new(guard.Memory)}, httpguard.Middleware{InFlight: shared}, true},
+		"one that leaves it out":   {httpguard.Middleware{InFlight: shared}, httpguard.Middleware{InFlight: shared, DangerouslySkipInFlight: true}, false},
+		"one that observes":        {httpguard.Middleware{InFlight: shared}, httpguard.Middleware{InFlight: shared, DangerouslyReportOnly: true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ctx, end := under(t, c.one)
-			defer end()
+			writes, status := overtaken(t, c.one, c.other)
 			if c.shared {
-				require.Equal(t, http.StatusServiceUnavailable, newer(t, c.other))
-				require.Error(t, ctx.Err())
+				require.Equal(t, []string{"older"}, writes)
+				require.Equal(t, http.StatusServiceUnavailable, status)
 			} else {
-				require.Equal(t, http.StatusNotFound, newer(t, c.other))
-				require.NoError(t, ctx.Err())
+				require.Equal(t, []string{"newer", "older"}, writes)
+				require.Equal(t, http.StatusOK, status)
 			}
 		})
 	}
@@ -105,13 +81,13 @@ func TestStoresThatKeepTheSameMarksShareInFlight(t *testing.T) {
 		"values that do not compare": {storeFunc(memory.Admit), storeFunc(memory.Admit)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			writes, status := overtaken(t, stores.one, stores.other)
+			writes, status := overtaken(t, httpguard.Middleware{Store: stores.one}, httpguard.Middleware{Store: stores.other})
 			require.Equal(t, []string{"older"}, writes)
 			require.Equal(t, http.StatusServiceUnavailable, status, "the newer one waits, and must retry")
 		})
 	}
 	t.Run("the twin: values of which nothing is known", func(t *testing.T) {
-		writes, status := overtaken(t, &unknownStore{memory}, &unknownStore{memory})
+		writes, status := overtaken(t, httpguard.Middleware{Store: &unknownStore{memory}}, httpguard.Middleware{Store: &unknownStore{memory}})
 		require.Equal(t, []string{"newer", "older"}, writes, "an older token wrote after a newer one")
 		require.Equal(t, http.StatusOK, status)
 	})
@@ -149,17 +125,20 @@ func stdGuard(db *sql.DB, schema string) *stdsql.Guard {
 	return &stdsql.Guard{DB: db, Schema: schema}
 }
 
-// overtaken returns the handlers that wrote, in order, and the newer one's status.
-func overtaken(t *testing.T, one, other guard.Store) (writes []string, status int) {
+// overtaken returns the handlers that wrote, in order, and the newer one's status. The
+// older one's context has ended if the newer one had to wait.
+func overtaken(t *testing.T, one, other httpguard.Middleware) (writes []string, status int) {
 	t.Helper()
+	one.Resources, other.Resources = accounts, httpguard.Pattern("account/{id}")
 	var mu sync.Mutex
 	write := func(name string) {
 		mu.Lock()
 		defer mu.Unlock()
 		writes = append(writes, name)
 	}
-	_, end := underDoing(t, httpguard.Middleware{Resources: accounts, Store: one}, func() { write("older") })
-	status = newerDoing(t, httpguard.Middleware{Resources: accounts, Store: other}, func(http.ResponseWriter, *http.Request) { write("newer") })
+	ctx, end := underDoing(t, one, func() { write("older") })
+	status = newerDoing(t, other, func(http.ResponseWriter, *http.Request) { write("newer") })
+	require.Equal(t, status == http.StatusServiceUnavailable, ctx.Err() != nil)
 	end()
 	return writes, status
 }

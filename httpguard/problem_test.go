@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -107,6 +109,11 @@ func TestClientsDoNotRepeatARefusal(t *testing.T) {
 
 func TestError(t *testing.T) {
 	t.Parallel()
+	m := httpguard.Middleware{Resources: accounts, InFlight: &httpguard.InFlight{}}
+	ctx, end := under(t, m)
+	t.Cleanup(end)
+	require.Equal(t, http.StatusServiceUnavailable, newer(t, m))
+	cause := context.Cause(ctx)
 	stale := &guard.StaleError{Token: tok("account/42", 1, "a"), Mark: guard.Mark{Number: 987654321, Holder: "secret"}}
 	for name, test := range map[string]struct {
 		err      error
@@ -132,10 +139,24 @@ func TestError(t *testing.T) {
 		"any other":               {errors.New("pq: password secret for user secret"), 500, "about:blank", nil},
 		"the client gone":         {context.Canceled, 500, "about:blank", nil},
 		"none":                    {nil, 500, "about:blank", nil},
+		// A newer token has cancelled the handler: the response depends on the operation
+		// that was interrupted.
+		"cancelled, a call":                  {context.Canceled, 500, httpguard.ProblemUnknown, nil},
+		"cancelled, a guard":                 {guard.WithCause(ctx, context.Canceled), 412, httpguard.ProblemStale, "account/42"},
+		"cancelled, a guard that names why":  {guard.WithCause(ctx, fmt.Errorf("nothing was sent: %w", cause)), 412, httpguard.ProblemStale, "account/42"},
+		"cancelled, the cause itself":        {cause, 500, httpguard.ProblemUnknown, nil},
+		"cancelled, a guard in doubt":        {guard.WithCause(ctx, errors.Join(context.Canceled, guard.ErrUnknown)), 500, httpguard.ProblemUnknown, nil},
+		"cancelled, a request":               {&url.Error{Op: "Put", URL: "http://x", Err: context.Canceled}, 500, httpguard.ProblemUnknown, nil},
+		"cancelled, a request, and why":      {&url.Error{Op: "Put", URL: "http://x", Err: cause}, 500, httpguard.ProblemUnknown, nil},
+		"cancelled, a request, refused":      {&url.Error{Op: "Put", URL: "http://x", Err: stale}, 412, httpguard.ProblemStale, "account/42"},
+		"cancelled, nothing to do with that": {errors.New("no such table secret"), 500, "about:blank", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasPrefix(name, "cancelled") {
+					r = r.WithContext(ctx)
+				}
 				w.Header().Set("Content-Length", "3")
 				w.Header().Set("Etag", `"x"`)
 				w.Header().Set("Cache-Control", "max-age=60")

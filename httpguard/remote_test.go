@@ -4,23 +4,18 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
 	"github.com/fencepost/fencepost/internal/test/serverproc"
-	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
-	"github.com/fencepost/fencepost/token/memtoken"
 )
 
 func TestARemoteRefusalIsALocalOne(t *testing.T) {
@@ -112,27 +107,6 @@ func TestWhichAnswersAreErrors(t *testing.T) {
 	}
 }
 
-// In a service between two others, the refusal of the upstream becomes its own response.
-func TestARefusalTravelsBack(t *testing.T) {
-	t.Parallel()
-	inner := serve(t, (&bank{}).mux(httpguard.Middleware{Resources: accounts, Store: at(t)}), false)
-	u, err := url.Parse(inner.URL)
-	require.NoError(t, err)
-	client := &http.Client{Transport: httpguard.Transport{Base: inner.Client().Transport, Hosts: []string{u.Host}}}
-	mux := http.NewServeMux()
-	mux.Handle("PUT /accounts/{id}", httpguard.Middleware{Resources: accounts}.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		req, err := http.NewRequestWithContext(r.Context(), "PUT", inner.URL+r.URL.Path, http.NoBody)
-		if err == nil {
-			_, err = client.Do(req)
-		}
-		httpguard.Error(w, r, err)
-	})))
-	got := serve(t, mux, false).do("PUT", "/accounts/42", line("account/42", 32, "b"))
-	require.Equal(t, http.StatusPreconditionFailed, got.status)
-	require.Equal(t, httpguard.ProblemStale, got.problem(t)["type"])
-	require.Equal(t, "account/42", got.problem(t)["resource"])
-}
-
 func TestARequestWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	applied := make(chan struct{}, 1)
@@ -174,36 +148,6 @@ func TestARequestWithoutAnAnswer(t *testing.T) {
 		})
 	}
 	require.NotEmpty(t, applied)
-}
-
-// The response depends on the handler's operation that was interrupted.
-func TestErrorsOfAHandlerThatWasCancelled(t *testing.T) {
-	t.Parallel()
-	m := httpguard.Middleware{Resources: accounts, InFlight: &httpguard.InFlight{}}
-	ctx, end := under(t, m)
-	defer end()
-	require.Equal(t, http.StatusServiceUnavailable, newer(t, m))
-	cause := context.Cause(ctx)
-	for name, c := range map[string]struct {
-		err error
-		typ string
-	}{
-		"a caller that was cancelled":             {context.Canceled, httpguard.ProblemUnknown},
-		"a guard that was cancelled":              {guard.WithCause(ctx, context.Canceled), httpguard.ProblemStale},
-		"a guard that names the cause":            {guard.WithCause(ctx, fmt.Errorf("nothing was sent: %w", cause)), httpguard.ProblemStale},
-		"the cause itself":                        {cause, httpguard.ProblemUnknown},
-		"a guard that is not sure":                {guard.WithCause(ctx, errors.Join(context.Canceled, guard.ErrUnknown)), httpguard.ProblemUnknown},
-		"a request that was cut off":              {&url.Error{Op: "Put", URL: "http://x", Err: context.Canceled}, httpguard.ProblemUnknown},
-		"a request that was cut off, and why":     {&url.Error{Op: "Put", URL: "http://x", Err: cause}, httpguard.ProblemUnknown},
-		"a request that was refused further on":   {&url.Error{Op: "Put", URL: "http://x", Err: &guard.StaleError{Token: token.Token{}}}, httpguard.ProblemStale},
-		"an error that has nothing to do with it": {errors.New("no such table"), "about:blank"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := httptest.NewRecorder()
-			httpguard.Error(w, httptest.NewRequestWithContext(ctx, "PUT", "/accounts/42", nil), c.err)
-			require.Contains(t, w.Body.String(), `"type":"`+c.typ+`"`)
-		})
-	}
 }
 
 // echo responds with the tokens and keys of the request, or redirects on one path.
@@ -249,37 +193,4 @@ func TestRedirectsDoNotLeakTokensOrKeys(t *testing.T) {
 			require.Equal(t, c.want, named.send(&http.Client{Transport: c.via}, req).body)
 		})
 	}
-}
-
-func TestTransportOverHTTP2(t *testing.T) {
-	t.Parallel()
-	s := serve(t, echo(""), true)
-	base := &http.Transport{TLSClientConfig: s.trust(), ForceAttemptHTTP2: true}
-	client := &http.Client{Transport: httpguard.Transport{Base: base, Hosts: []string{s.Listener.Addr().String()}}}
-	defer client.CloseIdleConnections()
-	got := s.send(client, request(t, holding(t.Context()), s.URL))
-	require.Equal(t, 2, got.major)
-	require.Equal(t, both, got.body)
-}
-
-func TestFromLeaseToHandler(t *testing.T) {
-	t.Parallel()
-	b := &bank{}
-	s := serve(t, b.mux(httpguard.Middleware{Resources: accounts, Store: at(t)}), false)
-	client := &http.Client{
-		Transport: httpguard.Transport{Hosts: []string{s.Listener.Addr().String()}},
-		Timeout:   time.Minute,
-	}
-	defer client.CloseIdleConnections()
-	locker := lock.Locker{Issuer: &memtoken.Issuer{}, Name: "größe", DangerouslyWithoutClaim: true}
-	err := locker.Hold(t.Context(), "account/42", func(ctx context.Context) error {
-		tok, err := token.FromContext(ctx, "account/42")
-		require.NoError(t, err)
-		require.Equal(t, http.StatusNoContent, s.send(client, request(t, ctx, s.URL+"/accounts/42")).status)
-		require.Equal(t, []string{"PUT " + tok.String()}, b.written())
-		return nil
-	})
-	require.NoError(t, err)
-	require.Equal(t, http.StatusPreconditionRequired,
-		s.send(client, request(t, httptest.NewRequest("GET", "/", nil).Context(), s.URL+"/accounts/42")).status)
 }

@@ -62,58 +62,49 @@ func newerDoing(t *testing.T, m httpguard.Middleware, do http.HandlerFunc) int {
 	return w.Code
 }
 
+// The handler's context, and those that a handler derives from it.
 func TestTheHandlersContext(t *testing.T) {
 	t.Parallel()
-	type key struct{}
-	for name, derive := range map[string]func(context.Context) (context.Context, context.CancelFunc){
-		"one that can end": context.WithCancel,
-		"itself": func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return ctx, func() {}
-		},
-		"one with a value": func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithValue(ctx, key{}, 1), func() {}
-		},
-		"one with a deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeout(ctx, time.Hour)
-		},
-		"one of another token": func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return token.NewContext(ctx, tok("b", 1, "h")), func() {}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			m := httpguard.Middleware{Resources: accounts, InFlight: &httpguard.InFlight{}}
-			ctx, end := under(t, m)
-			derived, cancel := derive(ctx)
-			defer cancel()
-			require.NoError(t, derived.Err())
-			require.NoError(t, context.Cause(derived))
-			got, err := token.FromContext(derived, "account/42")
-			require.NoError(t, err)
-			require.EqualValues(t, 34, got.Number)
-			after := make(chan struct{})
-			context.AfterFunc(derived, func() { close(after) })
-
-			require.Equal(t, http.StatusServiceUnavailable, newer(t, m))
-			<-derived.Done()
-			<-after
-			require.Equal(t, context.Canceled, derived.Err())
-			require.ErrorIs(t, context.Cause(derived), guard.ErrStale)
-			end()
-			require.ErrorIs(t, context.Cause(derived), guard.ErrStale, "the first cause stays")
-		})
+	m := httpguard.Middleware{Resources: accounts, InFlight: &httpguard.InFlight{}}
+	contexts := func(ctx context.Context) []context.Context {
+		type key struct{}
+		ended, end := context.WithCancel(ctx)
+		late, cancel := context.WithTimeout(ctx, time.Hour)
+		t.Cleanup(end)
+		t.Cleanup(cancel)
+		return []context.Context{ctx, ended, late, context.WithValue(ctx, key{}, 1), token.NewContext(ctx, tok("b", 1, "h"))}
 	}
-}
-
-func TestTheContextEndsWithTheHandler(t *testing.T) {
-	t.Parallel()
-	ctx, end := under(t, httpguard.Middleware{Resources: accounts, InFlight: &httpguard.InFlight{}})
-	derived, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, end := under(t, m)
+	derived := contexts(ctx)
+	after := make(chan struct{}, len(derived))
+	for _, ctx := range derived {
+		require.NoError(t, ctx.Err())
+		require.NoError(t, context.Cause(ctx))
+		got, err := token.FromContext(ctx, "account/42")
+		require.NoError(t, err)
+		require.EqualValues(t, 34, got.Number)
+		context.AfterFunc(ctx, func() { after <- struct{}{} })
+	}
+	require.Equal(t, http.StatusServiceUnavailable, newer(t, m))
+	for _, ctx := range derived {
+		<-ctx.Done()
+		<-after
+		require.Equal(t, context.Canceled, ctx.Err())
+		require.ErrorIs(t, context.Cause(ctx), guard.ErrStale)
+	}
 	end()
-	require.Equal(t, context.Canceled, ctx.Err())
-	require.Equal(t, context.Canceled, derived.Err())
-	require.NotErrorIs(t, context.Cause(derived), guard.ErrStale)
+	for _, ctx := range derived {
+		require.ErrorIs(t, context.Cause(ctx), guard.ErrStale, "the first cause stays")
+	}
+
+	ctx, end = under(t, httpguard.Middleware{Resources: accounts, InFlight: &httpguard.InFlight{}})
+	derived = contexts(ctx)
+	end()
+	for _, ctx := range derived {
+		<-ctx.Done()
+		require.Equal(t, context.Canceled, ctx.Err(), "it ends with the handler")
+		require.NotErrorIs(t, context.Cause(ctx), guard.ErrStale)
+	}
 }
 
 func TestTheContextIsPrintedWithoutItsSignatures(t *testing.T) {

@@ -79,7 +79,9 @@ func TestWhatTransportSends(t *testing.T) {
 		many = token.NewContext(many, tok(fmt.Sprint("account/", i), 33, "h"))
 	}
 	set := func(field string) http.Header { return http.Header{httpguard.Header: {field}} }
-	lease := leased(t)
+	live, lease := leased(t).Context(), leased(t)
+	held, err := httpguard.Format(token.All(live)...)
+	require.NoError(t, err)
 	released := context.WithoutCancel(lease.Context())
 	require.NoError(t, lease.Release(t.Context()))
 	for name, c := range map[string]struct {
@@ -117,6 +119,7 @@ func TestWhatTransportSends(t *testing.T) {
 		"a name without a token":        {ctx: names(two, "b", "c"), err: "no token for c"},
 		"a name of an incomplete token": {ctx: names(incomplete, "c"), err: "holder"},
 		"an incomplete token":           {ctx: token.NewContext(none, token.Token{Resource: "c", Number: 1}), err: "holder"},
+		"a lease":                       {ctx: live, want: held},
 		"a released lease":              {ctx: released},
 		"a name of a released lease":    {ctx: names(released, "account/42"), err: token.ErrReleased.Error()},
 		"no hosts":                      {ctx: none, hosts: []string{}},

@@ -83,7 +83,7 @@ func TestKeysAreChecked(t *testing.T) {
 		_, err := signature.New(signature.Key{ID: id, Secret: secret})
 		require.NoError(t, err, id)
 	}
-	for _, id := range []string{"", " ", "a b", "a\"b", "ä", "a/b", "a=", strings.Repeat("k", 65)} {
+	for _, id := range []string{"", " ", "a b", "a\nb", "a\"b", "ä", "a/b", "a=", strings.Repeat("k", 65)} {
 		_, err := signature.New(signature.Key{ID: id, Secret: secret})
 		require.ErrorContains(t, err, "the id must be", id)
 	}

@@ -119,13 +119,6 @@ func TestASignatureIsOfOneTokenOnly(t *testing.T) {
 	}
 }
 
-func TestAnotherSecretOfTheSameIDIsWrong(t *testing.T) {
-	t.Parallel()
-	s, err := keyring(t, key("2026-11", 'b')).Sign(account, time.Time{})
-	require.NoError(t, err)
-	refused(t, keyring(t, key("2026-11", 'a')).Verify(s), signature.Wrong)
-}
-
 func TestAnIncompleteTokenIsNotSigned(t *testing.T) {
 	t.Parallel()
 	r := keyring(t, key("2026-11", 'a'))
@@ -230,15 +223,12 @@ func TestInvalidKeysAreRefusedAndChangeNothing(t *testing.T) {
 	s, err := r.Sign(account, time.Time{})
 	require.NoError(t, err)
 	for name, keys := range map[string][]signature.Key{
-		"none":                {},
-		"the zero key":        {{}},
-		"a secret too short":  {{ID: "b", Secret: good.Secret[1:]}},
-		"a bad one after":     {key("b", 'b'), {ID: "c"}},
-		"two keys of one id":  {good, key("b", 'b'), key("2026-11", 'c')},
-		"the same key twice":  {good, good},
-		"an id with a space":  {key("2026 11", 'b')},
-		"an id with a line":   {key("2026\n11", 'b')},
-		"an id that is empty": {key("", 'b')},
+		"none":               {},
+		"the zero key":       {{}},
+		"a secret too short": {{ID: "b", Secret: good.Secret[1:]}},
+		"a bad one after":    {key("b", 'b'), {ID: "c"}},
+		"two keys of one id": {good, key("b", 'b'), key("2026-11", 'c')},
+		"the same key twice": {good, good},
 	} {
 		require.Error(t, r.Replace(keys...), name)
 		none, err := signature.New(keys...)

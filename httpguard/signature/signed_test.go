@@ -73,24 +73,6 @@ func TestAnErrorContainsNoCode(t *testing.T) {
 	require.EqualError(t, r.Verify(signature.Signed{Token: account}), `signature: token account/42#33: unsigned`)
 }
 
-func TestTheTextOfASignatureIsReadBack(t *testing.T) {
-	t.Parallel()
-	r := keyring(t, key("2026-11", 'a'))
-	for name, until := range map[string]time.Time{"without an end": {}, "with an end": time.Unix(1795169774, 0)} {
-		s, err := r.Sign(account, until)
-		require.NoError(t, err, name)
-		text, err := s.MarshalText()
-		require.NoError(t, err)
-		var read signature.Signed
-		require.NoError(t, read.UnmarshalText(text))
-		require.Equal(t, s, read)
-
-		var tok token.Token // a reader without support for signatures reads the token
-		require.NoError(t, tok.UnmarshalText(text))
-		require.Equal(t, account, tok)
-	}
-}
-
 func TestAnUnsignedTokenHasItsOwnText(t *testing.T) {
 	t.Parallel()
 	text, err := signature.Signed{Token: account}.MarshalText()
