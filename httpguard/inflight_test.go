@@ -143,6 +143,7 @@ type stoppingStore struct {
 	admitted chan int64
 	resume   chan struct{}
 	release  func()
+	fails    bool // and then returns the error of its context
 }
 
 func (s *stoppingStore) Admit(ctx context.Context, tok token.Token) error {
@@ -151,6 +152,9 @@ func (s *stoppingStore) Admit(ctx context.Context, tok token.Token) error {
 		s.ctx = ctx
 		s.admitted <- tok.Number
 		<-s.resume
+		if s.fails {
+			return ctx.Err()
+		}
 	}
 	return err
 }
@@ -176,6 +180,7 @@ func TestAnOlderHandlerStopsBeforeItsWrite(t *testing.T) {
 	alone := func(m *httpguard.Middleware, _ *stoppingStore) { m.Store = nil }
 	hasty := func(m *httpguard.Middleware, _ *stoppingStore) { m.WaitTimeout = 50 * time.Millisecond }
 	stopped := func(m *httpguard.Middleware, s *stoppingStore) { m.Store = s }
+	failing := func(m *httpguard.Middleware, s *stoppingStore) { m.Store, s.fails = s, true }
 	naive := func(m *httpguard.Middleware, s *stoppingStore) { s.first(m) }
 	for name, c := range map[string]struct {
 		script string
@@ -193,6 +198,8 @@ func TestAnOlderHandlerStopsBeforeItsWrite(t *testing.T) {
 			"34 comes, 34 runs, 35 comes, 35 waits, 36 comes, 35 is stale, 34 leaves, 36 runs, 36 leaves", nil},
 		"W12: no request overtakes one that the store has admitted": {
 			"34 comes, 34 is admitted, 35 comes, 34 is cancelled in the store, 34 goes on, 34 is stale, 35 runs, 35 leaves", stopped},
+		"W12: a store's error that its context has ended is no failure of the store": {
+			"34 comes, 34 is admitted, 35 comes, 34 is cancelled in the store, 34 goes on, 34 is stale, 35 runs, 35 leaves", failing},
 		"W12: the twin, whose store comes first, admits a request that enters too late": {
 			"34 comes, 34 is admitted, 35 comes, 35 runs, 35 leaves, 34 goes on, 34 runs, 34 leaves", naive},
 		"requests under one token run in parallel": {
