@@ -24,28 +24,6 @@ func at(t *testing.T) *guard.Memory {
 	return &marks
 }
 
-func TestWithoutAStoreTheHandlerDecides(t *testing.T) {
-	t.Parallel()
-	marks := at(t)
-	mux := http.NewServeMux()
-	mux.Handle("PUT /accounts/{id}", httpguard.Middleware{Resources: accounts}.Wrap(
-		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			tok, err := token.FromContext(r.Context(), "account/"+r.PathValue("id"))
-			if err == nil {
-				err = marks.Admit(r.Context(), tok)
-			}
-			if err != nil {
-				httpguard.Error(w, r, err)
-			}
-		})))
-	everyProtocol(t, func() http.Handler { return withRoot(mux) }, func(t *testing.T, s site) {
-		require.Equal(t, http.StatusOK, s.do("PUT", "/accounts/42", line("account/42", 33, "a")).status)
-		require.Equal(t, http.StatusPreconditionFailed, s.do("PUT", "/accounts/42", line("account/42", 32, "a")).status)
-		require.Equal(t, http.StatusPreconditionRequired, s.do("PUT", "/accounts/42").status)
-		require.Equal(t, http.StatusBadRequest, s.do("PUT", "/accounts/42", "33").status)
-	})
-}
-
 func TestNestedMiddlewaresAgree(t *testing.T) {
 	t.Parallel()
 	b := &bank{}
