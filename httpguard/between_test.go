@@ -90,7 +90,7 @@ func TestReadsMayBeCachedAndRefusalsNot(t *testing.T) {
 	mux := http.NewServeMux()
 	m := httpguard.Middleware{Resources: accounts, Store: marks, InFlight: new(httpguard.InFlight)}
 	mux.Handle("/accounts/{id}", m.Wrap(http.HandlerFunc(reader)))
-	everyProtocol(t, func() http.Handler { return withRoot(mux) }, func(t *testing.T, s site) {
+	everyProtocol(t, func() http.Handler { return mux }, func(t *testing.T, s site) {
 		plain := s.do("GET", "/accounts/42")
 		claimed := s.do("GET", "/accounts/42", line("account/42", 33, "a"))
 		for _, got := range []reply{plain, claimed} {

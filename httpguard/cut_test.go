@@ -134,54 +134,51 @@ func (s site) cut(account string, writes, reads int64, reset bool) (conn *cutCon
 // applied twice or after a newer token, and no request keeps its slot.
 func TestAConnectionThatIsCutAtEachByte(t *testing.T) {
 	t.Parallel()
-	for name, two := range map[string]bool{"over HTTP/1.1": false, "over HTTP/2 and TLS": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l, inFlight := &cutService{writes: map[string][]string{}}, &httpguard.InFlight{}
-			mux := http.NewServeMux()
-			m := httpguard.Middleware{Resources: accounts, Store: new(guard.Memory), InFlight: inFlight, WaitTimeout: time.Minute}
-			mux.Handle("/accounts/{id}", m.Wrap(l))
-			s := serve(t, mux, two)
-			const all = 1 << 20
-			whole, err := s.cut("whole", all, all, false)
-			require.NoError(t, err)
-			var cuts sync.WaitGroup
-			var unacknowledged, unapplied atomic.Int64
-			slots := make(chan struct{}, 8)
-			try := func(account string, writes, reads int64, reset bool) {
-				slots <- struct{}{}
-				cuts.Go(func() {
-					defer func() { <-slots }()
-					_, err := s.cut(account, writes, reads, reset)
-					newer := s.try("/accounts/"+account, line("account/"+account, 34, "b"))
-					assert.Equal(t, http.StatusNoContent, newer, account)
-					switch got := l.of(account); {
-					case got == "older " && err != nil:
-						unacknowledged.Add(1)
-						assert.ErrorIs(t, err, guard.ErrUnknown, account)
-					case got == "" && err != nil:
-						unapplied.Add(1)
-					default:
-						assert.True(t, got == "older " && err == nil, "%s: %q, %v", account, got, err)
-					}
-				})
-			}
-			for _, reset := range []bool{false, true} {
-				for n := range whole.wrote.Load() + 1 {
-					try(fmt.Sprintf("w%d-%v", n, reset), n, all, reset)
+	bothVersions(t, func(t *testing.T, two bool) {
+		l, inFlight := &cutService{writes: map[string][]string{}}, &httpguard.InFlight{}
+		mux := http.NewServeMux()
+		m := httpguard.Middleware{Resources: accounts, Store: new(guard.Memory), InFlight: inFlight, WaitTimeout: time.Minute}
+		mux.Handle("/accounts/{id}", m.Wrap(l))
+		s := serve(t, mux, two)
+		const all = 1 << 20
+		whole, err := s.cut("whole", all, all, false)
+		require.NoError(t, err)
+		var cuts sync.WaitGroup
+		var unacknowledged, unapplied atomic.Int64
+		slots := make(chan struct{}, 8)
+		try := func(account string, writes, reads int64, reset bool) {
+			slots <- struct{}{}
+			cuts.Go(func() {
+				defer func() { <-slots }()
+				_, err := s.cut(account, writes, reads, reset)
+				newer := s.try("/accounts/"+account, line("account/"+account, 34, "b"))
+				assert.Equal(t, http.StatusNoContent, newer, account)
+				switch got := l.of(account); {
+				case got == "older " && err != nil:
+					unacknowledged.Add(1)
+					assert.ErrorIs(t, err, guard.ErrUnknown, account)
+				case got == "" && err != nil:
+					unapplied.Add(1)
+				default:
+					assert.True(t, got == "older " && err == nil, "%s: %q, %v", account, got, err)
 				}
-				for n := range whole.haveGot.Load() + 1 {
-					try(fmt.Sprintf("r%d-%v", n, reset), all, n, reset)
-				}
+			})
+		}
+		for _, reset := range []bool{false, true} {
+			for n := range whole.wrote.Load() + 1 {
+				try(fmt.Sprintf("w%d-%v", n, reset), n, all, reset)
 			}
-			cuts.Wait()
-			require.Positive(t, unacknowledged.Load(), "a client that takes an error for a refusal would be wrong")
-			require.Positive(t, unapplied.Load())
-			require.Eventually(t, func() bool { return httpguard.Queues(inFlight) == 0 }, time.Minute, time.Millisecond)
-			t.Logf("%d bytes and %d of the answer, each twice: %d applied without an answer, %d not applied",
-				whole.wrote.Load(), whole.haveGot.Load(), unacknowledged.Load(), unapplied.Load())
-		})
-	}
+			for n := range whole.haveGot.Load() + 1 {
+				try(fmt.Sprintf("r%d-%v", n, reset), all, n, reset)
+			}
+		}
+		cuts.Wait()
+		require.Positive(t, unacknowledged.Load(), "a client that takes an error for a refusal would be wrong")
+		require.Positive(t, unapplied.Load())
+		require.Eventually(t, func() bool { return httpguard.Queues(inFlight) == 0 }, time.Minute, time.Millisecond)
+		t.Logf("%d bytes and %d of the answer, each twice: %d applied without an answer, %d not applied",
+			whole.wrote.Load(), whole.haveGot.Load(), unacknowledged.Load(), unapplied.Load())
+	})
 }
 
 // A header block in two frames, split at each byte, is read as one. Whatever a client

@@ -20,12 +20,7 @@ import (
 // overBothVersions runs test over HTTP/1.1 and over HTTP/2.
 func overBothVersions(t *testing.T, test func(t *testing.T, o blockingSite), change ...func(*httpguard.Middleware)) {
 	t.Helper()
-	for name, two := range map[string]bool{"over HTTP/1.1": false, "over HTTP/2": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, open(t, two, change...))
-		})
-	}
+	bothVersions(t, func(t *testing.T, two bool) { test(t, open(t, two, change...)) })
 }
 
 // play is one run of a script: steps separated by commas, each a request and what it does
@@ -221,20 +216,17 @@ func TestAnOlderHandlerStopsBeforeItsWrite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for name, two := range map[string]bool{"over HTTP/1.1": false, "over HTTP/2": true} {
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					stops := &stoppingStore{admitted: make(chan int64, 1), resume: make(chan struct{})}
-					stops.release = sync.OnceFunc(func() { close(stops.resume) })
-					p := play{open(t, two, func(m *httpguard.Middleware) {
-						if c.change != nil {
-							c.change(m, stops)
-						}
-					}), map[string]<-chan reply{}, map[string]context.CancelFunc{}, map[string]*work{}, stops}
-					t.Cleanup(stops.release) // otherwise the server waits for its handler forever
-					p.run(t, c.script)
-				})
-			}
+			bothVersions(t, func(t *testing.T, two bool) {
+				stops := &stoppingStore{admitted: make(chan int64, 1), resume: make(chan struct{})}
+				stops.release = sync.OnceFunc(func() { close(stops.resume) })
+				p := play{open(t, two, func(m *httpguard.Middleware) {
+					if c.change != nil {
+						c.change(m, stops)
+					}
+				}), map[string]<-chan reply{}, map[string]context.CancelFunc{}, map[string]*work{}, stops}
+				t.Cleanup(stops.release) // otherwise the server waits for its handler forever
+				p.run(t, c.script)
+			})
 		})
 	}
 }

@@ -22,21 +22,18 @@ type slowSite struct {
 
 func everySlowSite(t *testing.T, test func(t *testing.T, s slowSite)) {
 	t.Helper()
-	for name, two := range map[string]bool{"over HTTP/1.1": false, "over HTTP/2": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := slowSite{arrived: make(chan struct{}, 10), answer: make(chan struct{})}
-			s.site = serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				s.arrived <- struct{}{}
-				select {
-				case <-s.answer:
-				case <-r.Context().Done():
-				}
-				_, _ = io.WriteString(w, "applied")
-			}), two)
-			test(t, s)
-		})
-	}
+	bothVersions(t, func(t *testing.T, two bool) {
+		s := slowSite{arrived: make(chan struct{}, 10), answer: make(chan struct{})}
+		s.site = serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.arrived <- struct{}{}
+			select {
+			case <-s.answer:
+			case <-r.Context().Done():
+			}
+			_, _ = io.WriteString(w, "applied")
+		}), two)
+		test(t, s)
+	})
 }
 
 // start sends a request that carries a token, and returns the channel of its result. If

@@ -48,17 +48,25 @@ func serveWith(t *testing.T, handler http.Handler, two bool, writeTimeout time.D
 	return site{t, server}
 }
 
+// bothVersions runs test for HTTP/1.1 and for HTTP/2.
+func bothVersions(t *testing.T, test func(t *testing.T, two bool)) {
+	t.Helper()
+	for name, two := range map[string]bool{"over HTTP/1.1": false, "over HTTP/2": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, two)
+		})
+	}
+}
+
 // everyProtocol runs test over HTTP/1.1 and over HTTP/2, each with a new handler.
 func everyProtocol(t *testing.T, handler func() http.Handler, test func(t *testing.T, s site)) {
 	t.Helper()
-	for version, name := range map[int]string{1: "over HTTP/1.1", 2: "over HTTP/2"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := serve(t, handler(), version == 2)
-			require.Equal(t, version, s.do("GET", "/").major, "the protocol under test")
-			test(t, s)
-		})
-	}
+	bothVersions(t, func(t *testing.T, two bool) {
+		s := serve(t, handler(), two)
+		require.Equal(t, map[bool]int{false: 1, true: 2}[two], s.do("GET", "/").major, "the protocol under test")
+		test(t, s)
+	})
 }
 
 // reply is a response, read to its end.
@@ -171,7 +179,6 @@ type bank struct {
 func (b *bank) mux(m httpguard.Middleware) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/accounts/{id}", m.Wrap(b))
-	mux.HandleFunc("GET /{$}", func(http.ResponseWriter, *http.Request) {})
 	return mux
 }
 
@@ -206,12 +213,4 @@ func (f storeFunc) Admit(ctx context.Context, tok token.Token) error { return f(
 
 func storeDown(text string) guard.Store {
 	return storeFunc(func(context.Context, token.Token) error { return errors.New(text) })
-}
-
-// withRoot adds the page that everyProtocol requests first.
-func withRoot(next http.Handler) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("/", next)
-	mux.HandleFunc("GET /{$}", func(http.ResponseWriter, *http.Request) {})
-	return mux
 }

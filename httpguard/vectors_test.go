@@ -240,6 +240,14 @@ func (v verifyVector) check(all vectors) error {
 	return differ("valid", v.Valid, err == nil)
 }
 
+// checks binds mutants to their check.
+func checks[V any](mutants []V, check func(V) error) (all []func() error) {
+	for _, v := range mutants {
+		all = append(all, func() error { return check(v) })
+	}
+	return all
+}
+
 func TestVectors(t *testing.T) {
 	t.Parallel()
 	all := readVectors(t)
@@ -250,45 +258,35 @@ func TestVectors(t *testing.T) {
 		named[name] = true
 		return name
 	}
-	for _, v := range all.Parse {
-		t.Run(once("parse", v.Name), func(t *testing.T) {
+	run := func(kind, name string, check func() error, mutants []func() error) {
+		t.Run(once(kind, name), func(t *testing.T) {
 			t.Parallel()
-			require.NoError(t, v.check())
-			for _, mutant := range v.mutants() {
-				require.Error(t, mutant.check(), "nothing was compared")
-			}
-		})
-	}
-	for _, v := range all.Format {
-		t.Run(once("format", v.Name), func(t *testing.T) {
-			t.Parallel()
-			require.NoError(t, v.check())
-			for _, mutant := range v.mutants() {
-				require.Error(t, mutant.check(), "nothing was compared")
-			}
-		})
-	}
-	for _, v := range all.Sign {
-		t.Run(once("signature", v.Name), func(t *testing.T) {
-			t.Parallel()
-			require.NoError(t, v.check(all))
-			for _, mutant := range v.mutants() {
-				require.Error(t, mutant.check(all), "nothing was compared")
-			}
-		})
-	}
-	for _, v := range all.Verify {
-		t.Run(once("verify", v.Name), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				require.NoError(t, v.check(all))
-				v.Valid = !v.Valid
-				require.Error(t, v.check(all), "nothing was compared")
+			synctest.Test(t, func(t *testing.T) { // verify waits for its time
+				require.NoError(t, check())
+				for _, mutant := range mutants {
+					require.Error(t, mutant(), "nothing was compared")
+				}
 			})
 		})
 	}
+	for _, v := range all.Parse {
+		run("parse", v.Name, v.check, checks(v.mutants(), parseVector.check))
+	}
+	for _, v := range all.Format {
+		run("format", v.Name, v.check, checks(v.mutants(), formatVector.check))
+	}
+	for _, v := range all.Sign {
+		check := func(v signVector) error { return v.check(all) }
+		run("signature", v.Name, func() error { return check(v) }, checks(v.mutants(), check))
+	}
+	for _, v := range all.Verify {
+		check := func(v verifyVector) error { return v.check(all) }
+		mutant := v
+		mutant.Valid = !v.Valid
+		run("verify", v.Name, func() error { return check(v) }, checks([]verifyVector{mutant}, check))
+	}
 	var board switchboard
-	everyProtocol(t, func() http.Handler { return withRoot(&board) }, func(t *testing.T, s site) {
+	everyProtocol(t, func() http.Handler { return &board }, func(t *testing.T, s site) {
 		for _, v := range all.Admit {
 			t.Run("judge: "+v.Name, func(t *testing.T) {
 				s := site{t, s.Server}
