@@ -2,7 +2,8 @@ package httpguard_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -84,36 +85,16 @@ func TestHandlersThatDoNotUseTheirToken(t *testing.T) {
 	}
 }
 
-func TestStoreThatFails(t *testing.T) {
-	t.Parallel()
-	for name, failure := range map[string]error{
-		"an ordinary error":                   errors.New("dial tcp 10.0.0.7:5432: refused, fails-ordinary"),
-		"an admission whose outcome is not":   guard.ErrUnknown,
-		"a mistake in the store":              guard.ErrClaimFirst,
-		"an error that the next try may mend": guard.ErrRetryable,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := &bank{}
-			store := storeFunc(func(context.Context, token.Token) error { return failure })
-			s := serve(t, b.mux(httpguard.Middleware{Resources: accounts, Store: store}), false)
-			got := s.do("PUT", "/accounts/42", line("account/42", 1, "a"))
-			require.Equal(t, http.StatusServiceUnavailable, got.status)
-			require.Equal(t, "1", got.header.Get("Retry-After"))
-			require.Equal(t, httpguard.ProblemUnavailable, got.problem(t)["type"])
-			require.NotContains(t, got.body, failure.Error(), "the error is not the client's business")
-			require.True(t, logged.has(failure.Error()), "the error must be logged")
-			require.Empty(t, b.written())
-			require.Equal(t, http.StatusNoContent, s.do("GET", "/accounts/42").status, "a read does not call the store")
-		})
-	}
-}
-
 // Each fault of a request or of the service, where the middleware refuses, where it only
 // reports, and in the unguarded twin of a simulation.
 func TestWhatEachModeMakesOfAFault(t *testing.T) {
 	t.Parallel()
 	newer := []string{line("account/42", 34, "b")}
+	failing := func(err error) func(*httpguard.Middleware, string) {
+		return func(m *httpguard.Middleware, log string) {
+			m.Store = storeFunc(func(context.Context, token.Token) error { return fmt.Errorf("%s: %w", log, err) })
+		}
+	}
 	for name, c := range map[string]struct {
 		lines  []string
 		change func(m *httpguard.Middleware, log string)
@@ -121,15 +102,16 @@ func TestWhatEachModeMakesOfAFault(t *testing.T) {
 		hook   error // what the hook gets; nil: none, and the log has the error
 		wrote  string
 	}{
-		"nothing":           {newer, nil, 204, nil, "PUT account/42#34"},
-		"a stale token":     {[]string{line("account/42", 17, "b")}, nil, 412, guard.ErrStale, "PUT account/42#17"},
-		"a collision":       {[]string{line("account/42", 33, "b")}, nil, 412, guard.ErrCollision, "PUT account/42#33"},
-		"no token":          {nil, nil, 428, token.ErrMissing, "PUT"},
-		"another's token":   {[]string{line("account/7", 1, "a")}, nil, 428, token.ErrMissing, "PUT account/7#1"},
-		"a malformed field": {append(newer, "7"), nil, 400, token.ErrInvalid, "PUT"},
-		"a store that fails": {newer, func(m *httpguard.Middleware, log string) {
-			m.Store = storeDown(log)
-		}, 503, nil, "PUT account/42#34"},
+		"nothing":                        {newer, nil, 204, nil, "PUT account/42#34"},
+		"a stale token":                  {[]string{line("account/42", 17, "b")}, nil, 412, guard.ErrStale, "PUT account/42#17"},
+		"a collision":                    {[]string{line("account/42", 33, "b")}, nil, 412, guard.ErrCollision, "PUT account/42#33"},
+		"no token":                       {nil, nil, 428, token.ErrMissing, "PUT"},
+		"another's token":                {[]string{line("account/7", 1, "a")}, nil, 428, token.ErrMissing, "PUT account/7#1"},
+		"a malformed field":              {append(newer, "7"), nil, 400, token.ErrInvalid, "PUT"},
+		"a store that fails":             {newer, failing(io.ErrUnexpectedEOF), 503, nil, "PUT account/42#34"},
+		"an admission that is not known": {newer, failing(guard.ErrUnknown), 503, nil, "PUT account/42#34"},
+		"a mistake in the store":         {newer, failing(guard.ErrClaimFirst), 503, nil, "PUT account/42#34"},
+		"a conflict in the store":        {newer, failing(guard.ErrRetryable), 503, nil, "PUT account/42#34"},
 		"resources that are not known": {newer, func(m *httpguard.Middleware, log string) {
 			m.Resources = httpguard.Pattern("account/{" + log + "}")
 		}, 500, nil, "PUT account/42#34"},
@@ -153,8 +135,13 @@ func TestWhatEachModeMakesOfAFault(t *testing.T) {
 					}
 					b.mux(m).ServeHTTP(w, r)
 				}), false)
-				require.Equal(t, status, s.do("PUT", "/accounts/42", c.lines...).status)
-				s.Close()
+				got := s.do("PUT", "/accounts/42", c.lines...)
+				require.Equal(t, status, got.status)
+				require.NotContains(t, got.body, log, "the error is not the client's business")
+				if status == http.StatusServiceUnavailable {
+					require.Equal(t, "1", got.header.Get("Retry-After"))
+					require.Equal(t, httpguard.ProblemUnavailable, got.problem(t)["type"])
+				}
 				if status == http.StatusNoContent {
 					require.Equal(t, []string{c.wrote}, b.written())
 				} else {
@@ -168,6 +155,7 @@ func TestWhatEachModeMakesOfAFault(t *testing.T) {
 				}
 				require.Equal(t, c.change != nil && mode != "is the twin", logged.has(log))
 				require.False(t, logged.has("stale token account/42#17"))
+				require.Equal(t, http.StatusNoContent, s.do("GET", "/accounts/42").status, "a read without a token calls neither")
 			})
 		}
 	}
