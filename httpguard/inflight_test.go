@@ -32,7 +32,7 @@ type play struct {
 	replies map[string]<-chan reply
 	cancels map[string]context.CancelFunc
 	works   map[string]*work // the handlers that were called
-	stops   *stoppingStore
+	stops   *stoppingStore   // the store, if the script's middleware uses it
 }
 
 func (p *play) run(t *testing.T, script string) {
