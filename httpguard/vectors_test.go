@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -285,8 +284,9 @@ func TestVectors(t *testing.T) {
 		mutant.Valid = !v.Valid
 		run("verify", v.Name, func() error { return check(v) }, checks([]verifyVector{mutant}, check))
 	}
-	var board switchboard
-	everyProtocol(t, func() http.Handler { return &board }, func(t *testing.T, s site) {
+	bothVersions(t, func(t *testing.T, two bool) {
+		var board switchboard
+		s := serve(t, &board, two)
 		for _, v := range all.Admit {
 			t.Run("judge: "+v.Name, func(t *testing.T) {
 				s := site{t, s.Server}
@@ -302,23 +302,8 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// switchboard has a handler for every requested path.
-type switchboard struct {
-	paths    sync.Map
-	assigned atomic.Int64
-}
-
-func (b *switchboard) assign(h http.Handler) (path string) {
-	path = fmt.Sprintf("/vectors/%d", b.assigned.Add(1))
-	b.paths.Store(path, h)
-	return path
-}
-
-func (b *switchboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h, ok := b.paths.Load(r.URL.Path); ok {
-		h.(http.Handler).ServeHTTP(w, r)
-	}
-}
+// switchboard is the handler of one vector after the other.
+type switchboard struct{ http.Handler }
 
 func (v admitVector) check(all vectors, board *switchboard, s site) error {
 	var marks guard.Memory
@@ -341,12 +326,15 @@ func (v admitVector) check(all vectors, board *switchboard, s site) error {
 	}
 	var ran atomic.Bool
 	var handed []token.Token
-	path := board.assign(m.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	board.Handler = m.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handed = token.All(r.Context())
 		ran.Store(true)
 		v.write(w, r)
-	})))
-	got := s.do(v.Method, path, v.Field...)
+	}))
+	got := s.do(v.Method, "/", v.Field...)
+	if major := map[bool]int{false: 1, true: 2}[s.EnableHTTP2]; got.major != major {
+		return fmt.Errorf("HTTP/%d, want %d", got.major, major)
+	}
 	if sent, err := httpguard.Parse(v.Field); ran.Load() && (err != nil || !sameTokens(sent, handed)) {
 		return fmt.Errorf("the handler got %v of %v", handed, v.Field)
 	}
