@@ -93,7 +93,16 @@ func TestFormatRefuses(t *testing.T) {
 		require.Equal(t, 2, header.Member)
 		require.ErrorIs(t, err, token.ErrInvalid)
 	}
-	_, err := httpguard.FormatSigned(make([]signature.Signed, httpguard.MaxMembers+1)...)
+	most := make([]token.Token, httpguard.MaxMembers)
+	for i := range most {
+		most[i] = tok(fmt.Sprintf("account/%d", i), 1, "a")
+	}
+	text, err := httpguard.Format(most...)
+	require.NoError(t, err)
+	back, err := httpguard.Parse([]string{text})
+	require.NoError(t, err)
+	require.Equal(t, most, back)
+	_, err = httpguard.FormatSigned(make([]signature.Signed, httpguard.MaxMembers+1)...)
 	require.ErrorContains(t, err, "must have at most 64 members")
 	wide := make([]token.Token, 10)
 	for i := range wide {
