@@ -39,6 +39,23 @@ func TestSeveralResources(t *testing.T) {
 	require.Equal(t, []string{"POST account/42#34 account/7#1"}, b.written())
 }
 
+// All requests use one order, so no two of them refuse each other.
+func TestTheStoreAdmitsEachNameOnceInBytewiseOrder(t *testing.T) {
+	t.Parallel()
+	admitted := make(chan string, 3)
+	m := httpguard.Middleware{
+		Resources: func(*http.Request) ([]string, error) { return []string{"b", "a", "b"}, nil },
+		Store: storeFunc(func(_ context.Context, tok token.Token) error {
+			admitted <- tok.Resource
+			return nil
+		}),
+	}
+	s := serve(t, (&bank{}).mux(m), false)
+	require.Equal(t, http.StatusNoContent, s.do("PUT", "/accounts/42", line("b", 1, "h"), line("a", 1, "h")).status)
+	require.Equal(t, []string{"a", "b"}, []string{<-admitted, <-admitted})
+	require.Empty(t, admitted)
+}
+
 func TestTokensOfOtherResourcesAreIgnored(t *testing.T) {
 	t.Parallel()
 	// hazard W10
