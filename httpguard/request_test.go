@@ -138,3 +138,23 @@ func TestAConnectionSurvivesADismissal(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, <-later)
 }
+
+// The read deadline that ends the reading of a body may have ended the server's own reading
+// too, so the connection serves no other request.
+func TestAConnectionWhoseBodyWasNotReadIsClosed(t *testing.T) {
+	t.Parallel()
+	o := open(t, false)
+	conn := o.dial()
+	_, err := fmt.Fprintf(conn, "PUT /accounts/42 HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nFencing-Token: %s\r\n\r\nhi", line("account/42", 34, "a"))
+	require.NoError(t, err)
+	older := o.expect(t, 34)
+	newer := o.put(35)
+	older.dismissed(t)
+	older.finish(func() {}) // the header is written after it has returned
+	o.expect(t, 35).leave()
+	require.Equal(t, http.StatusNoContent, (<-newer).status)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.True(t, resp.Close)
+}
