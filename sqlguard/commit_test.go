@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/test/hooktest"
 	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/sqlguard"
@@ -69,23 +70,38 @@ func dropsReplies(t *testing.T, word string, mode pgx.QueryExecMode, refused fun
 
 func TestUnknown(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"Update", "UpdateAll", "On.Exec", "On.Query", "On.QueryRow", "On.SendBatch"} {
-		t.Run(name+" whose answer is lost is unknown, and in truth applied", func(t *testing.T) {
+	type lost struct {
+		name, word, steps string // the reply to the batch with that word is lost
+		mode              pgx.QueryExecMode
+	}
+	var cases []lost
+	for _, name := range []string{"Update", "UpdateAll"} {
+		cases = append(cases, lost{name, "commit", "begin admitted commit unknown", pgx.QueryExecModeExec})
+	}
+	for _, name := range []string{"On.Exec", "On.Query", "On.QueryRow", "On.SendBatch"} { // no COMMIT is sent
+		cases = append(cases, lost{name, "applied", "begin unknown", pgx.QueryExecModeExec})
+	}
+	for _, mode := range modes {
+		cases = append(cases, lost{"Table.Update", "applied", "begin unknown", mode})
+	}
+	for _, c := range cases {
+		t.Run(c.name+" whose answer is lost is unknown, and in truth applied, in mode "+c.mode.String(), func(t *testing.T) {
 			t.Parallel()
-			e := newEnv(t)
-			word := "commit"
-			if name[:2] == "On" {
-				word = "applied" // no COMMIT is sent
-			}
+			e := newRows(t)
 			ctx, leave := context.WithCancel(e.ctx(33)) // a caller that has left is not settled for long
 			defer leave()
-			pool, arm := dropsReplies(t, word, pgx.QueryExecModeExec, leave)
-			door := doors(e, e.with(func(g *sqlguard.Guard) { g.DB = pool }))[name]
+			pool, arm := dropsReplies(t, c.word, c.mode, leave)
+			g := e.by(pool)
+			door := doors(e.env, g)[c.name]
+			if door == nil {
+				door = rowDoors(e.env, e.table(g))["Update"]
+			}
 			require.NoError(t, door(e.ctx(33), "before"))
 			arm.Store(true)
-			err := door(ctx, "applied")
-			require.ErrorIs(t, err, guard.ErrUnknown)
-			require.Equal(t, []error{guard.ErrUnknown}, outcomes(err))
+			var h hooktest.Record
+			err := door(h.Listen(ctx), "applied")
+			require.Equal(t, []error{guard.ErrUnknown}, outcomes(err), "%v", err)
+			require.Equal(t, []string{c.steps}, h.Transactions())
 			e.await("the write", func() bool { return e.writer() == "applied" })
 		})
 	}

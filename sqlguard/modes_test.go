@@ -114,23 +114,41 @@ func TestEveryDoorInEveryMode(t *testing.T) {
 
 // through tries a door with a token, its successor, and the token again.
 func through(t *testing.T, e *env, door func(context.Context, string) error) {
+	t.Helper()
 	e.exec("DELETE FROM marks")
 	e.exec("INSERT INTO accounts (id) VALUES (42) ON CONFLICT DO NOTHING")
+	raises(t, e, door, func() string { return e.mark(resource) })
+}
+
+// throughRow is through for a door of a Table, which raises the row's mark.
+func throughRow(t *testing.T, e *env, door func(context.Context, string) error) {
+	t.Helper()
+	e.exec("DELETE FROM marks")
+	e.exec("DELETE FROM accounts WHERE id = 42")
+	e.exec("INSERT INTO accounts (id, last_token, last_holder) VALUES (42, 1, 'h1')")
+	raises(t, e, door, e.row)
+}
+
+func raises(t *testing.T, e *env, door func(context.Context, string) error, mark func() string) {
+	t.Helper()
 	ctx := e.ctx(33)
 	require.NoError(t, door(ctx, "33"))
 	require.Equal(t, "33", e.writer())
 	require.NoError(t, door(ctx, "33 again"))
 	require.Equal(t, "33 again", e.writer())
+	require.Equal(t, "33 h33", mark())
 	require.NoError(t, door(e.ctx(34), "34"))
 	err := door(ctx, "late")
-	require.ErrorIs(t, err, guard.ErrStale)
-	require.Len(t, outcomes(err), 1)
+	require.Equal(t, []error{guard.ErrStale}, outcomes(err), "%v", err)
+	var stale *guard.StaleError
+	require.ErrorAs(t, err, &stale)
+	require.Equal(t, &guard.StaleError{Token: tokenOf(33), Mark: guard.Mark{Number: 34, Holder: "h34"}}, stale)
 	err = door(e.as(34, "impostor"), "impostor") // hazard G4
 	require.ErrorIs(t, err, guard.ErrCollision)
 	require.ErrorIs(t, err, guard.ErrStale)
 	require.ErrorIs(t, door(e.bounded(), "no token"), token.ErrMissing)
 	require.Equal(t, "34", e.writer())
-	require.Equal(t, "34 h34", e.mark(resource))
+	require.Equal(t, "34 h34", mark())
 }
 
 func TestReportOnly(t *testing.T) {

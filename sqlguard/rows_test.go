@@ -9,11 +9,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/sqlguard/rowguard"
 	"github.com/fencepost/fencepost/token"
 )
+
+var setWriter = rowguard.Set{"writer": "x"}
 
 // rowsEnv is an env whose accounts carry their own mark, initially #1.
 type rowsEnv struct {
@@ -23,18 +24,7 @@ type rowsEnv struct {
 
 func newRows(t testing.TB) rowsEnv {
 	t.Helper()
-	return rowsOf(t, "rows")
-}
-
-// newFreshRows is newRows with a table that no test has written before.
-func newFreshRows(t testing.TB) rowsEnv {
-	t.Helper()
-	return rowsOf(t, "")
-}
-
-func rowsOf(t testing.TB, kind string) rowsEnv {
-	t.Helper()
-	e := borrow(t, kind, func(e *env) {
+	e := borrow(t, "rows", func(e *env) {
 		e.tables()
 		e.exec("SELECT " + e.schema + ".add_mark_columns('accounts'::text::regclass)")
 	})
@@ -126,28 +116,4 @@ func rowDoors(e *env, accounts *rowguard.Table) map[string]func(ctx context.Cont
 			return err
 		},
 	}
-}
-
-// throughRow tries a door as through does, with marks in the row.
-func throughRow(t *testing.T, e *env, door func(context.Context, string) error) {
-	t.Helper()
-	e.exec("DELETE FROM marks")
-	e.exec("DELETE FROM accounts WHERE id = 42")
-	e.exec("INSERT INTO accounts (id, last_token, last_holder) VALUES (42, 1, 'h1')")
-	ctx := e.ctx(33)
-	require.NoError(t, door(ctx, "33"))
-	require.NoError(t, door(ctx, "33 again"))
-	require.Equal(t, "33 again", e.writer())
-	require.Equal(t, "33 h33", e.row())
-	require.NoError(t, door(e.ctx(34), "34"))
-	err := door(ctx, "late")
-	require.ErrorIs(t, err, guard.ErrStale)
-	require.Equal(t, []error{guard.ErrStale}, outcomes(err))
-	var stale *guard.StaleError
-	require.ErrorAs(t, err, &stale)
-	require.Equal(t, &guard.StaleError{Token: tokenOf(33), Mark: guard.Mark{Number: 34, Holder: "h34"}}, stale)
-	require.ErrorIs(t, door(e.as(34, "impostor"), "impostor"), guard.ErrCollision) // hazard G4
-	require.ErrorIs(t, door(e.bounded(), "no token"), token.ErrMissing)
-	require.Equal(t, "34", e.writer())
-	require.Equal(t, "34 h34", e.row())
 }
