@@ -13,41 +13,6 @@ import (
 	"github.com/fencepost/fencepost/internal/test/testenv"
 )
 
-func TestBypass(t *testing.T) {
-	t.Parallel()
-	f := newAccounts(t)
-	run(t, f, f, "CREATE TABLE fence.others (id int); SELECT fence.protect('fence.others', '''other''')")
-	const bypass = "SELECT fence.bypass('fence.accounts', 'wrong currency')"
-	for name, c := range map[string]struct {
-		texts   []string
-		refused bool
-	}{
-		"lets every write in":                       {[]string{bypass, write42, "DELETE FROM fence.accounts", "TRUNCATE fence.accounts", "INSERT INTO fence.accounts VALUES (42, ''), (43, '')"}, false},
-		"but for one table":                         {[]string{bypass, write42, "INSERT INTO fence.others VALUES (1)"}, true},
-		"another's beside it":                       {[]string{bypass, "SELECT fence.bypass('fence.others', 'too')", write42, "INSERT INTO fence.others VALUES (1)"}, false},
-		"ends with its transaction":                 {[]string{bypass, "COMMIT", "BEGIN", write42}, true},
-		"ends with its savepoint":                   {[]string{"SAVEPOINT a", bypass, write42, "ROLLBACK TO a", write42}, true},
-		"stays with a savepoint that is released":   {[]string{"SAVEPOINT a", bypass, "RELEASE a", write42}, false},
-		"ends with a block of PL/pgSQL that failed": {[]string{"DO $$ BEGIN PERFORM fence.bypass('fence.accounts', 'x'); RAISE 'x'; EXCEPTION WHEN OTHERS THEN END $$", write42}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			conn := f.conn(t)
-			run(t, f, conn, "BEGIN")
-			last := len(c.texts) - 1
-			for _, text := range c.texts[:last] {
-				run(t, f, conn, text)
-			}
-			err := f.exec(t.Context(), conn, c.texts[last])
-			run(t, f, conn, "ROLLBACK")
-			if c.refused {
-				unguarded(t, err)
-				return
-			}
-			require.NoError(t, err)
-		})
-	}
-}
-
 func TestBypassIsInTheLog(t *testing.T) {
 	t.Parallel()
 	f := newAccounts(t)
@@ -92,40 +57,6 @@ func TestBypassOutsideOfATransaction(t *testing.T) {
 		require.Equal(t, "Call it in a transaction: BEGIN first.", (*heard)[0].Hint)
 		unguarded(t, f.exec(t.Context(), conn, write42))
 	}
-}
-
-func TestBypassOfPartitions(t *testing.T) {
-	t.Parallel()
-	f := newPartitions(t)
-	tx := f.begin(t, "")
-	run(t, f, tx, "SELECT fence.bypass('fence.jobs', 'x'); UPDATE fence.jobs SET n = 1; TRUNCATE fence.jobs; ROLLBACK; BEGIN")
-	run(t, f, tx, "SELECT fence.bypass('fence.west', 'x'); UPDATE fence.west SET n = 1; UPDATE fence.west1 SET n = 1")
-	unguarded(t, f.exec(t.Context(), tx, "UPDATE fence.jobs SET n = 1"))
-	require.NoError(t, tx.Rollback(t.Context()))
-}
-
-func TestBypassThatIsRefused(t *testing.T) {
-	t.Parallel()
-	f := newAccounts(t)
-	for _, reason := range []any{"", " \t\n", nil} {
-		err := f.exec(t.Context(), f, "SELECT fence.bypass('fence.accounts', $1)", reason)
-		require.Equal(t, "22023", code(err))
-		require.ErrorContains(t, err, "fencepost: bypass: a reason is required")
-	}
-	err := f.exec(t.Context(), f, "SELECT fence.bypass('fence.plain', 'x')")
-	require.Equal(t, "55000", code(err))
-	require.ErrorContains(t, err, f.schema+".plain is not protected")
-}
-
-// Protection catches mistakes and does not stop an attacker: any session can set the
-// setting.
-func TestAdmissionCanBeForged(t *testing.T) {
-	t.Parallel()
-	f := newAccounts(t)
-	tx := f.begin(t, "")
-	run(t, f, tx, "SELECT set_config('fencepost.admitted', E'\\n"+f.schema+"/account/42\\n', true)")
-	run(t, f, tx, write42)
-	require.NoError(t, tx.Rollback(t.Context()))
 }
 
 // holes returns the gaps that protected reports for all tables.
@@ -178,20 +109,6 @@ func TestProtectedListsHoles(t *testing.T) {
 			require.Equal(t, []string{strings.ReplaceAll(c.hole, "fence.", f.schema+".")}, f.holes(t, tx))
 		})
 	}
-}
-
-// Each reported gap is real: an unguarded write passes through it.
-func TestHolesAreHoles(t *testing.T) {
-	t.Parallel()
-	f := newAccounts(t)
-	run(t, f, f, "CREATE TABLE fence.child () INHERITS (fence.accounts); INSERT INTO fence.child VALUES (50, '')")
-	run(t, f, f, "UPDATE fence.accounts SET writer = 'x' WHERE id = 50")
-	run(t, f, f, `CREATE FUNCTION fence.other() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.id := 42; RETURN NEW; END';
-		CREATE TRIGGER zzz BEFORE UPDATE ON fence.accounts FOR EACH ROW EXECUTE FUNCTION fence.other()`)
-	require.NoError(t, f.guarded(t, "DELETE FROM fence.accounts WHERE id = 42; UPDATE fence.accounts SET id = 43 WHERE id = 43", "account/42", "account/43"))
-	run(t, f, f, "DROP TRIGGER zzz ON fence.accounts; ALTER TABLE fence.accounts DISABLE TRIGGER USER")
-	run(t, f, f, write42)
-	run(t, f, f, "TRUNCATE fence.accounts")
 }
 
 func TestProtectAgainMendsTheHoles(t *testing.T) {
@@ -261,25 +178,31 @@ func TestWriterWithoutRightsIsRefusedAsEverybody(t *testing.T) {
 	require.Equal(t, "42501", code(f.exec(t.Context(), conn, "SELECT fence.protect('"+app+".accounts', 'x')")))
 }
 
-func TestTablesThatCannotBeProtected(t *testing.T) {
+func TestCallsThatAreRefused(t *testing.T) {
 	t.Parallel()
-	f := newAccounts(t)
+	f, other := newAccounts(t), newFence(t)
 	conn := f.conn(t)
 	run(t, f, conn, "CREATE VIEW fence.view AS SELECT FROM fence.accounts; CREATE MATERIALIZED VIEW fence.matview AS SELECT 1 AS id; CREATE TEMP TABLE temporary (id int); CREATE INDEX accounts_i ON fence.accounts (id)")
-	for tab, c := range map[string]struct{ code, says string }{
-		"fence.view": {"42809", "is no permanent table"}, "fence.matview": {"42809", "is no permanent table"}, "temporary": {"42809", "is no permanent table"},
-		"fence.accounts_i": {"42809", "is no permanent table"}, "fence.nothing": {"42P01", `does not exist`},
+	type refusal struct{ code, says string }
+	kind, mode, reason := refusal{"42809", "is no permanent table"}, refusal{"22023", "is neither enforce nor report-only"}, refusal{"22023", "fencepost: bypass: a reason is required"}
+	unknown, foreign := refusal{"42P01", "there is no such table"}, refusal{"55006", f.schema + ".accounts is protected by schema " + f.schema}
+	for call, want := range map[string]refusal{
+		"fence.protect(NULL, 'x')": unknown, "fence.unprotect(NULL)": unknown, "fence.bypass(NULL, 'x')": unknown,
+		"fence.protect('fence.view', 'x')": kind, "fence.protect('fence.matview', 'x')": kind, "fence.protect('temporary', 'x')": kind,
+		"fence.protect('fence.accounts_i', 'x')": kind, "fence.protect('fence.nothing', 'x')": {"42P01", "does not exist"},
+		"fence.protect('fence.plain', 'writer', 'off')": mode, "fence.protect('fence.plain', 'writer', '')": mode,
+		"fence.protect('fence.plain', 'writer', 'ENFORCE')": mode, "fence.protect('fence.plain', 'writer', NULL)": mode,
+		"fence.bypass('fence.accounts', '')": reason, `fence.bypass('fence.accounts', E' \t\n')`: reason, "fence.bypass('fence.accounts', NULL)": reason,
+		"fence.bypass('fence.plain', 'x')":     {"55000", f.schema + ".plain is not protected"},
+		"other.protect('fence.accounts', 'x')": foreign, "other.unprotect('fence.accounts')": foreign, "other.bypass('fence.accounts', 'x')": foreign,
 	} {
-		err := f.exec(t.Context(), conn, "SELECT fence.protect($1::text::regclass, '''x''')", f.sql(tab))
-		require.Equal(t, c.code, code(err), tab)
-		require.ErrorContains(t, err, c.says)
-	}
-	for _, call := range []string{"protect(NULL, 'x')", "unprotect(NULL)", "bypass(NULL, 'x')"} {
-		err := f.exec(t.Context(), conn, "SELECT fence."+call)
-		require.Equal(t, "42P01", code(err), call)
-		require.ErrorContains(t, err, "there is no such table")
+		err := f.exec(t.Context(), conn, "SELECT "+strings.Replace(call, "other.", other.sql("fence."), 1))
+		require.Equal(t, want.code, code(err), "%s: %v", call, err)
+		require.ErrorContains(t, err, want.says, call)
 	}
 	require.False(t, get[bool](t, f, conn, "SELECT fence.unprotect('fence.plain')"), "nothing to take off")
+	require.Zero(t, get[int](t, other, f, "SELECT count(*) FROM fence.protected()"))
+	require.Equal(t, 1, get[int](t, f, f, "SELECT count(*) FROM fence.protected()"))
 }
 
 // listening returns a connection that records notices from LOG on. At these levels the
@@ -354,15 +277,4 @@ func TestProtectAtOnce(t *testing.T) {
 	}
 	require.Empty(t, f.holes(t, f))
 	require.Equal(t, 2, get[int](t, f, f, "SELECT count(*) FROM fence.protected()"))
-}
-
-func TestModesThatAreRefused(t *testing.T) {
-	t.Parallel()
-	f := newAccounts(t)
-	for _, mode := range []any{"off", "", "ENFORCE", nil} {
-		err := f.exec(t.Context(), f, "SELECT fence.protect('fence.plain', 'writer', $1)", mode)
-		require.Equal(t, "22023", code(err))
-		require.ErrorContains(t, err, "is neither enforce nor report-only")
-	}
-	require.Equal(t, 1, get[int](t, f, f, "SELECT count(*) FROM fence.protected()"))
 }

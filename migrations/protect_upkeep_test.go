@@ -224,23 +224,6 @@ func TestStressLogicalReplicationIntoAProtectedTable(t *testing.T) {
 	rows("44 applied, 46 refused")
 }
 
-func TestSessionInTheReplicationRole(t *testing.T) {
-	t.Parallel()
-	f := newAccounts(t)
-	tx := f.begin(t, "")
-	run(t, f, tx, "SET LOCAL session_replication_role = replica")
-	run(t, f, tx, write42)
-	run(t, f, tx, "TRUNCATE fence.accounts")
-	require.NoError(t, tx.Rollback(t.Context()))
-
-	run(t, f, f, "ALTER TABLE fence.accounts ENABLE ALWAYS TRIGGER zz_fencepost_row")
-	tx = f.begin(t, "")
-	run(t, f, tx, "SET LOCAL session_replication_role = replica")
-	unguarded(t, f.exec(t.Context(), tx, write42))
-	require.NoError(t, tx.Rollback(t.Context()))
-	require.Empty(t, f.holes(t, f))
-}
-
 // New writers queue behind a waiting protect, so its wait is limited.
 func TestProtectDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()

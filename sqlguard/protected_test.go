@@ -12,12 +12,15 @@ import (
 	"github.com/fencepost/fencepost/sqlguard"
 )
 
-// protected returns an env whose accounts are a protected table, in that mode.
+// protected returns an env whose accounts are a protected table, in that mode, or not if it
+// is empty.
 func protected(t testing.TB, mode string) *env {
 	t.Helper()
 	e := borrow(t, "protected, "+mode, func(e *env) {
 		e.tables()
-		e.exec("SELECT "+e.schema+".protect($1, $2, $3)", e.schema+".accounts", "'account/' || id", mode)
+		if mode != "" {
+			e.exec("SELECT "+e.schema+".protect($1, $2, $3)", e.schema+".accounts", "'account/' || id", mode)
+		}
 	})
 	e.fill()
 	return e
@@ -25,7 +28,7 @@ func protected(t testing.TB, mode string) *env {
 
 // unguarded checks that err is the refusal of a protected table, and not a guard's
 // outcome: a caller that gets it has a bug.
-func unguarded(t *testing.T, err error) pgconn.PgError {
+func unguarded(t testing.TB, err error) pgconn.PgError {
 	t.Helper()
 	var refusal *pgconn.PgError
 	require.ErrorAs(t, err, &refusal)
@@ -34,35 +37,69 @@ func unguarded(t *testing.T, err error) pgconn.PgError {
 	return *refusal
 }
 
-// hazard G15
-func TestForgottenGuard(t *testing.T) {
+// Each write is a stale one of A that reaches the table without an admission. A guard in
+// report-only mode admits no stale token, so an enforcing table refuses its writes.
+// Therefore tables are protected after the guards enforce.
+func TestUnadmittedWritesOfAProtectedTable(t *testing.T) {
 	t.Parallel()
-	forgotten := func(e *env) error {
-		e.admitted(33, 34)
-		require.NoError(t, e.guard.Update(e.ctx(34), resource, e.write(t.Context(), "B")))
-		_, err := e.pool.Exec(e.ctx(33), e.sql("UPDATE accounts SET writer = 'late A' WHERE id = 42"))
-		return err
+	for name, late := range map[string]func(e *env) error{
+		// hazard G15
+		"by code without the guard": func(e *env) error {
+			e.admitted(33, 34)
+			require.NoError(e.t, e.guard.Update(e.ctx(34), resource, e.write(e.t.Context(), "B")))
+			_, err := e.pool.Exec(e.ctx(33), e.sql("UPDATE accounts SET writer = 'late' WHERE id = 42"))
+			return err
+		},
+		// hazard G24
+		"after the savepoint of the admission was rolled back": func(e *env) error {
+			e.admitted(33)
+			tx, ctx := e.open(pgx.TxOptions{}), e.ctx(33)
+			sp, err := tx.Begin(ctx)
+			require.NoError(e.t, err)
+			require.NoError(e.t, e.guard.Join(ctx, sp, resource))
+			require.NoError(e.t, sp.Rollback(ctx))
+			require.NoError(e.t, e.guard.Update(e.ctx(34), resource, e.write(ctx, "B")), "no writer is in any more")
+			if err := e.write(ctx, "late")(tx); err != nil {
+				return err
+			}
+			return tx.Commit(ctx)
+		},
+		"by every door of a guard that only reports": func(e *env) (err error) {
+			g := e.with(func(g *sqlguard.Guard) {
+				g.DangerouslyReportOnly, g.Hooks.Reported = true, func(context.Context, error) {}
+			})
+			refused := 0
+			all := doors(e, g)
+			for name, door := range all {
+				e.exec("DELETE FROM marks")
+				require.NoError(e.t, door(e.ctx(34), "B"), name)
+				writer := "late"
+				if late := door(e.ctx(33), "late"); late != nil {
+					unguarded(e.t, late)
+					writer, refused, err = "B", refused+1, late
+				}
+				require.Equal(e.t, writer, e.writer(), name)
+			}
+			require.Contains(e.t, []int{0, len(all)}, refused)
+			return err
+		},
+	} {
+		for mode, writer := range map[string]string{"enforce": "B", "report-only": "late", "": "late"} { // "" is the twin, which is not protected
+			t.Run(name+", "+mode, func(t *testing.T) {
+				t.Parallel()
+				e := protected(t, mode)
+				err := late(e)
+				require.Equal(t, writer, e.writer())
+				if writer == "late" {
+					require.NoError(t, err, "the stale write is let in")
+					return
+				}
+				got := unguarded(t, err)
+				require.Equal(t, "Write through sqlguard: Update, On or Join for resource account/42 (a rowguard.Table wants Protected).", got.Hint)
+				require.Equal(t, "accounts", got.TableName)
+			})
+		}
 	}
-	t.Run("a protected table refuses the write that went around it", func(t *testing.T) {
-		t.Parallel()
-		e := protected(t, "enforce")
-		got := unguarded(t, forgotten(e))
-		require.Equal(t, "Write through sqlguard: Update, On or Join for resource account/42 (a rowguard.Table wants Protected).", got.Hint)
-		require.Equal(t, "accounts", got.TableName)
-		require.Equal(t, "B", e.writer())
-	})
-	t.Run("a report-only guard applies it", func(t *testing.T) {
-		t.Parallel()
-		e := protected(t, "report-only")
-		require.NoError(t, forgotten(e))
-		require.Equal(t, "late A", e.writer())
-	})
-	t.Run("one that is not protected takes it", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
-		require.NoError(t, forgotten(e))
-		require.Equal(t, "late A", e.writer(), "the twin must let the stale write in")
-	})
 }
 
 func TestEveryDoorToAProtectedTable(t *testing.T) {
@@ -123,60 +160,4 @@ func TestProtectedTableAndOtherResources(t *testing.T) {
 		return e.write(ctx, "42")(tx)
 	}), "what was refused behind a savepoint spoils nothing else")
 	require.Equal(t, "42", e.writer())
-}
-
-// hazard G24
-func TestAdmissionThatEndsTooSoonForAProtectedTable(t *testing.T) {
-	t.Parallel()
-	joined := func(e *env) error {
-		e.admitted(33)
-		tx, ctx := e.open(pgx.TxOptions{}), e.ctx(33)
-		sp, err := tx.Begin(ctx)
-		require.NoError(t, err)
-		require.NoError(t, e.guard.Join(ctx, sp, resource))
-		require.NoError(t, sp.Rollback(ctx))
-		require.NoError(t, e.guard.Update(e.ctx(34), resource, e.write(ctx, "B")), "no writer is in any more")
-		if err := e.write(ctx, "A")(tx); err != nil {
-			return err
-		}
-		return tx.Commit(ctx)
-	}
-	t.Run("a protected table refuses the write after a savepoint that was rolled back", func(t *testing.T) {
-		t.Parallel()
-		e := protected(t, "enforce")
-		unguarded(t, joined(e))
-		require.Equal(t, "B", e.writer())
-	})
-	t.Run("another does not", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
-		require.NoError(t, joined(e))
-		require.Equal(t, "A", e.writer(), "the twin must let the stale write in")
-	})
-}
-
-// A guard in report-only mode admits no stale token, so an enforcing table refuses its
-// writes. Therefore tables are protected after the guards enforce.
-func TestObservingGuardAndProtectedTable(t *testing.T) {
-	t.Parallel()
-	for mode, want := range map[string]string{"enforce": "34", "report-only": "late"} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			e := protected(t, mode)
-			g := e.with(func(g *sqlguard.Guard) {
-				g.DangerouslyReportOnly, g.Hooks.Reported = true, func(context.Context, error) {}
-			})
-			for name, door := range doors(e, g) {
-				e.exec("DELETE FROM marks")
-				require.NoError(t, door(e.ctx(34), "34"), name)
-				err := door(e.ctx(33), "late")
-				if mode == "enforce" {
-					unguarded(t, err)
-				} else {
-					require.NoError(t, err, name)
-				}
-				require.Equal(t, want, e.writer(), name)
-			}
-		})
-	}
 }
