@@ -21,9 +21,7 @@ import (
 func TestClaimBeforeTheSnapshot(t *testing.T) {
 	t.Parallel()
 	for _, level := range levels[1:] {
-		t.Run("inside a transaction under "+string(level)+" it is the caller's to do", func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, "inside a transaction under "+string(level)+" it is the caller's to do", func(t *testing.T, e *env) {
 			for _, name := range []string{"Update", "On.Exec", "On.Query", "On.SendBatch"} {
 				g := e.with(func(g *sqlguard.Guard) { g.DB = e.open(pgx.TxOptions{IsoLevel: level}) })
 				require.Equal(t, []error{guard.ErrClaimFirst}, outcomes(doors(e, g)[name](e.ctx(33), "x")), name)
@@ -43,7 +41,7 @@ func TestClaimBeforeTheSnapshot(t *testing.T) {
 		} {
 			e := newEnv(t)
 			pool, _ := wired(t, 1, withSetting(setting[0], setting[1]))
-			g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
+			g := e.by(pool)
 			require.NoError(t, g.Admit(e.bounded(), token.Token{Resource: resource, Number: 33, Holder: "h33"}), setting)
 			_, err := g.Mint(e.bounded(), "account/43", "h")
 			require.NoError(t, err, setting)
@@ -55,9 +53,7 @@ func TestClaimBeforeTheSnapshot(t *testing.T) {
 			}
 		}
 	})
-	t.Run("several resources are claimed in one round trip", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "several resources are claimed in one round trip", func(t *testing.T, e *env) {
 		pool, w := wired(t, 1)
 		g := e.with(func(g *sqlguard.Guard) { g.DB, g.Tx.IsoLevel = pool, pgx.Serializable })
 		number := int64(0)
@@ -70,9 +66,7 @@ func TestClaimBeforeTheSnapshot(t *testing.T) {
 		require.Equal(t, fmt.Sprintf("%d h", number), e.mark("account/43"))
 		require.Equal(t, fmt.Sprintf("%d h%d", number, number), e.mark(resource))
 	})
-	t.Run("a stale token is refused at the claim", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a stale token is refused at the claim", func(t *testing.T, e *env) {
 		e.mutate("admit_slow", "n < t OR o IS NULL AND (t > 0 AND t < n) IS NOT TRUE THEN", "current_setting('transaction_isolation') <> 'read committed' THEN")
 		e.exec("INSERT INTO marks VALUES ('account/42', 34, 'h34')")
 		err := e.at(pgx.Serializable).Update(e.ctx(33), resource, func(pgx.Tx) error { panic("fn ran") })
@@ -95,18 +89,14 @@ func TestWaitingForOlderWriters(t *testing.T) {
 		<-begun
 		return func() error { close(over); return await(e.t, done) }
 	}
-	t.Run("inside a transaction no session is evicted: retryable", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "inside a transaction no session is evicted: retryable", func(t *testing.T, e *env) {
 		letGo := busy(e)
 		g := e.with(func(g *sqlguard.Guard) { g.IdleTimeout = short })
 		err := g.Join(e.ctx(34), e.open(pgx.TxOptions{}), resource)
 		require.Equal(t, []error{guard.ErrRetryable}, outcomes(err))
 		require.NoError(t, letGo())
 	})
-	t.Run("if eviction is not permitted it continues to wait", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "if eviction is not permitted it continues to wait", func(t *testing.T, e *env) {
 		letGo := busy(e)
 		e.mutate("evict", "RETURN (SELECT count(*)", "RAISE insufficient_privilege; RETURN (SELECT count(*)")
 		g := e.with(func(g *sqlguard.Guard) { g.IdleTimeout = time.Millisecond })
@@ -118,9 +108,7 @@ func TestWaitingForOlderWriters(t *testing.T) {
 		require.NoError(t, letGo(), "the older writer was not ended")
 		require.NoError(t, await(t, claim))
 	})
-	t.Run("the session's own lock_timeout ends no session before its time", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "the session's own lock_timeout ends no session before its time", func(t *testing.T, e *env) {
 		letGo := busy(e)
 		pool, _ := wired(t, 1, withSetting("lock_timeout", "10ms"))
 		g := e.with(func(g *sqlguard.Guard) { g.DB = pool; g.IdleTimeout = ceiling })
@@ -130,9 +118,7 @@ func TestWaitingForOlderWriters(t *testing.T) {
 		require.NoError(t, await(t, claim))
 	})
 	for _, level := range levels {
-		t.Run("report-only under "+string(level)+", it goes on without, and says so", func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, "report-only under "+string(level)+", it goes on without, and says so", func(t *testing.T, e *env) {
 			letGo := busy(e)
 			var seen []error
 			g := e.with(func(g *sqlguard.Guard) {
@@ -184,9 +170,7 @@ func TestSuccessorIsNotStarved(t *testing.T) {
 		group.Wait()
 		return err
 	}
-	t.Run("the claim gets through the crowd", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "the claim gets through the crowd", func(t *testing.T, e *env) {
 		e.admitted(33)
 		err := crowd(e, true, func(ctx context.Context, fn func() error) error {
 			return e.guard.Update(ctx, resource, func(pgx.Tx) error { return fn() })
@@ -196,9 +180,7 @@ func TestSuccessorIsNotStarved(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "34 h34", e.mark(resource))
 	})
-	t.Run("after FOR SHARE it waits in vain", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "after FOR SHARE it waits in vain", func(t *testing.T, e *env) {
 		e.admitted(33)
 		err := crowd(e, false, func(ctx context.Context, fn func() error) error {
 			return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
@@ -219,9 +201,7 @@ func TestSuccessorIsNotStarved(t *testing.T) {
 // hazard G17
 func TestRaisingAtOnce(t *testing.T) {
 	t.Parallel()
-	t.Run("share first, raise then: two writers deadlock", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "share first, raise then: two writers deadlock", func(t *testing.T, e *env) {
 		e.admitted(33)
 		both := make(chan struct{}, 2)
 		raise := func(tx pgx.Tx) error {
@@ -241,9 +221,7 @@ func TestRaisingAtOnce(t *testing.T) {
 		text := fmt.Sprint(await(t, a), await(t, b))
 		require.Contains(t, text, "40P01", "the twin must deadlock")
 	})
-	t.Run("sixteen first writers, round after round: one each is admitted, none deadlocks", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "sixteen first writers, round after round: one each is admitted, none deadlocks", func(t *testing.T, e *env) {
 		for round := range int64(10) {
 			var mu sync.Mutex
 			var inside []int64 // in the order in which they were in

@@ -23,7 +23,7 @@ func TestRoundTrips(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	pool, w := wired(t, 1)
-	g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
+	g := e.by(pool)
 	reporting := e.with(func(g *sqlguard.Guard) {
 		g.DB, g.DangerouslyReportOnly = pool, true
 		g.Hooks.Reported = func(context.Context, error) {}
@@ -100,7 +100,7 @@ func TestRoundTripsOfATable(t *testing.T) {
 	t.Parallel()
 	e := newRows(t)
 	pool, w := wired(t, 1)
-	accounts := e.table(e.with(func(g *sqlguard.Guard) { g.DB = pool }))
+	accounts := e.table(e.by(pool))
 	reporting := e.table(e.with(func(g *sqlguard.Guard) {
 		g.DB, g.DangerouslyReportOnly = pool, true
 		g.Hooks.Reported = func(context.Context, error) {}
@@ -197,6 +197,17 @@ func (w *wire) during(f func()) int64 {
 var modes = []pgx.QueryExecMode{
 	pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec,
 	pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
+}
+
+// inEveryMode runs a test in each of the modes, in parallel.
+func inEveryMode(t *testing.T, modes []pgx.QueryExecMode, test func(t *testing.T, mode pgx.QueryExecMode)) {
+	t.Helper()
+	for _, mode := range modes {
+		t.Run("in mode "+mode.String(), func(t *testing.T) {
+			t.Parallel()
+			test(t, mode)
+		})
+	}
 }
 
 func inMode(mode pgx.QueryExecMode) func(*pgxpool.Config) {

@@ -46,9 +46,7 @@ func TestLeaseLostDuringCommit(t *testing.T) {
 	t.Parallel()
 	lost := &token.LostError{Token: token.Token{Resource: resource, Number: 33}}
 	for _, name := range []string{"Update", "UpdateAll", "On.Exec", "On.Query", "On.QueryRow", "On.SendBatch"} {
-		t.Run(name+" is applied and says so", func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, name+" is applied and says so", func(t *testing.T, e *env) {
 			letGo := e.slowCommit()
 			ctx, lose := e.leased(33)
 			done := async(func() error { return doors(e, e.guard)[name](ctx, "applied") })
@@ -59,9 +57,7 @@ func TestLeaseLostDuringCommit(t *testing.T) {
 			require.Equal(t, "applied", e.writer())
 		})
 	}
-	t.Run("twin: the same under the lease's own context is applied and denied", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "twin: the same under the lease's own context is applied and denied", func(t *testing.T, e *env) {
 		letGo := e.slowCommit()
 		// pgx sends a cancel request for an abandoned statement over another connection.
 		// The test drops that request.
@@ -85,9 +81,7 @@ func TestLeaseLostDuringCommit(t *testing.T) {
 		e.await("the commit that was given up", func() bool { return e.writer() == "applied" })
 		require.ErrorIs(t, err, context.Canceled)
 	})
-	t.Run("the caller's own end cuts a batch off, and the outcome is unknown", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "the caller's own end cuts a batch off, and the outcome is unknown", func(t *testing.T, e *env) {
 		letGo := e.slowCommit()
 		ctx, cancel := context.WithCancel(e.ctx(33))
 		done := async(func() error { return doors(e, e.guard)["On.Exec"](ctx, "who knows") })
@@ -99,9 +93,7 @@ func TestLeaseLostDuringCommit(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.Len(t, outcomes(err), 1)
 	})
-	t.Run("the caller's own end does not cut off the commit of an Update", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "the caller's own end does not cut off the commit of an Update", func(t *testing.T, e *env) {
 		letGo := e.slowCommit()
 		ctx, cancel := context.WithCancel(e.ctx(33))
 		done := async(func() error { return e.guard.Update(ctx, resource, e.write(ctx, "applied")) })
@@ -116,25 +108,19 @@ func TestLeaseLostDuringCommit(t *testing.T) {
 func TestLeaseLostBefore(t *testing.T) {
 	t.Parallel()
 	lost := &token.LostError{Token: token.Token{Resource: resource, Number: 33}}
-	t.Run("between fn and the commit it decides nothing", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "between fn and the commit it decides nothing", func(t *testing.T, e *env) {
 		ctx, lose := e.leased(33)
 		require.NoError(t, e.guard.Update(ctx, resource, func(tx pgx.Tx) error { defer lose(lost); return e.write(ctx, "x")(tx) }))
 		require.Equal(t, "x", e.writer())
 	})
-	t.Run("it is joined to fn's error", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "it is joined to fn's error", func(t *testing.T, e *env) {
 		ctx, lose := e.leased(33)
 		own := errors.New("own")
 		err := e.guard.Update(ctx, resource, func(pgx.Tx) error { lose(lost); return own })
 		require.ErrorIs(t, err, own)
 		require.ErrorIs(t, err, token.ErrLost)
 	})
-	t.Run("it is joined to a refusal", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "it is joined to a refusal", func(t *testing.T, e *env) {
 		ctx, lose := e.leased(33)
 		g := e.with(func(g *sqlguard.Guard) { g.Hooks.Refused = func(context.Context, error) { lose(lost) } })
 		e.admitted(34)
@@ -143,9 +129,7 @@ func TestLeaseLostBefore(t *testing.T) {
 		require.ErrorIs(t, err, token.ErrLost)
 		require.Len(t, outcomes(err), 1)
 	})
-	t.Run("if the lease was lost before sending, the mark decides, and the refusal has the cause", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "if the lease was lost before sending, the mark decides, and the refusal has the cause", func(t *testing.T, e *env) {
 		for name, door := range doors(e, e.guard) {
 			e.exec("DELETE FROM marks")
 			e.admitted(34)
@@ -161,9 +145,7 @@ func TestLeaseLostBefore(t *testing.T) {
 		}
 		require.Equal(t, "34 h34", e.mark(resource))
 	})
-	t.Run("the newest token's single statement is applied", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "the newest token's single statement is applied", func(t *testing.T, e *env) {
 		e.admitted(33)
 		ctx, lose := e.leased(33)
 		lose(lost)
@@ -171,9 +153,7 @@ func TestLeaseLostBefore(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "x", e.writer())
 	})
-	t.Run("a caller that has left is no lost lease", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a caller that has left is no lost lease", func(t *testing.T, e *env) {
 		ctx, leave := context.WithCancel(e.ctx(33))
 		leave()
 		for name, door := range doors(e, e.guard) {

@@ -105,11 +105,9 @@ func TestUnknown(t *testing.T) {
 			e.await("the write", func() bool { return e.writer() == "applied" })
 		})
 	}
-	t.Run("a claim whose reply is lost is unknown, and can be repeated", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a claim whose reply is lost is unknown, and can be repeated", func(t *testing.T, e *env) {
 		pool, arm := dropsReplies(t, "h34", pgx.QueryExecModeExec, func() {})
-		g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
+		g := e.by(pool)
 		tok := token.Token{Resource: resource, Number: 34, Holder: "h34"}
 		require.NoError(t, g.Admit(e.bounded(), token.Token{Resource: resource, Number: 33, Holder: "h33"}))
 		arm.Store(true)
@@ -117,16 +115,14 @@ func TestUnknown(t *testing.T) {
 		require.NoError(t, e.guard.Admit(e.bounded(), tok))
 	})
 	for _, name := range []string{"Update", "UpdateAll", "On.Exec", "On.Query", "On.QueryRow", "On.SendBatch", "On.CopyFrom"} {
-		t.Run(name+" whose claim's answer is lost was not sent, and says so", func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, name+" whose claim's answer is lost was not sent, and says so", func(t *testing.T, e *env) {
 			pool, arm := dropsReplies(t, "synchronous_commit", pgx.QueryExecModeExec, func() {}) // only of the claim
-			door := doors(e, e.with(func(g *sqlguard.Guard) { g.DB = pool }))[name]
+			door := doors(e, e.by(pool))[name]
 			require.NoError(t, door(e.ctx(33), "before"))
 			if name == "On.CopyFrom" { // its own DELETE goes before it
 				e.exec("DELETE FROM accounts WHERE id = 42")
 				door = func(ctx context.Context, writer string) error {
-					_, err := e.with(func(g *sqlguard.Guard) { g.DB = pool }).On(resource).CopyFrom(ctx, pgx.Identifier{e.schema, "accounts"},
+					_, err := e.by(pool).On(resource).CopyFrom(ctx, pgx.Identifier{e.schema, "accounts"},
 						[]string{"id", "writer"}, pgx.CopyFromRows([][]any{{int64(42), writer}}))
 					return err
 				}
@@ -141,11 +137,9 @@ func TestUnknown(t *testing.T) {
 			require.Equal(t, "after", e.writer())
 		})
 	}
-	t.Run("what fails before the commit was sent is an ordinary error", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "what fails before the commit was sent is an ordinary error", func(t *testing.T, e *env) {
 		pool, arm := dropsReplies(t, "inside", pgx.QueryExecModeExec, func() {})
-		g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
+		g := e.by(pool)
 		ctx := e.ctx(33)
 		err := g.Update(ctx, resource, func(tx pgx.Tx) error { arm.Store(true); return e.write(ctx, "inside")(tx) })
 		require.Error(t, err)

@@ -25,9 +25,7 @@ var _ dbtx = sqlguard.Conn{}
 
 func TestOn(t *testing.T) {
 	t.Parallel()
-	t.Run("the statement's tag, rows and errors are pgx's own", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "the statement's tag, rows and errors are pgx's own", func(t *testing.T, e *env) {
 		ctx, on := e.ctx(33), e.guard.On(resource)
 		tag, err := on.Exec(ctx, e.sql("UPDATE accounts SET balance = balance + 1"))
 		require.NoError(t, err)
@@ -44,9 +42,7 @@ func TestOn(t *testing.T) {
 		require.Equal(t, "42P01", pg.Code)
 		require.Empty(t, outcomes(err))
 	})
-	t.Run("an error at the commit is the statement's", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "an error at the commit is the statement's", func(t *testing.T, e *env) {
 		e.exec("CREATE TABLE ledger (id bigint UNIQUE DEFERRABLE INITIALLY DEFERRED)")
 		e.exec("INSERT INTO ledger VALUES (1)")
 		ctx, on := e.ctx(33), e.guard.On(resource)
@@ -69,9 +65,7 @@ func TestOn(t *testing.T) {
 		}
 		require.Equal(t, 1, query[int](e, "SELECT count(*) FROM ledger"))
 	})
-	t.Run("named arguments work, options are refused", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "named arguments work, options are refused", func(t *testing.T, e *env) {
 		ctx, on := e.ctx(33), e.guard.On(resource)
 		set := e.sql("UPDATE accounts SET writer = @who WHERE id = 42")
 		_, err := on.Exec(ctx, set, pgx.NamedArgs{"who": "named"})
@@ -87,12 +81,10 @@ func TestOn(t *testing.T) {
 			require.ErrorContains(t, err, "takes no pgx.Query")
 		}
 	})
-	t.Run("an argument that cannot be encoded is an ordinary error", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "an argument that cannot be encoded is an ordinary error", func(t *testing.T, e *env) {
 		for _, mode := range modes {
 			pool, _ := wired(t, 1, inMode(mode))
-			on := e.with(func(g *sqlguard.Guard) { g.DB = pool }).On(resource)
+			on := e.by(pool).On(resource)
 			_, err := on.Exec(e.ctx(33), e.sql("UPDATE accounts SET balance = $1"), struct{ a chan int }{})
 			require.Error(t, err, mode)
 			require.Empty(t, outcomes(err), mode)
@@ -100,12 +92,10 @@ func TestOn(t *testing.T) {
 			require.NoError(t, err, mode)
 		}
 	})
-	t.Run("statements about transactions leave no broken connection", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "statements about transactions leave no broken connection", func(t *testing.T, e *env) {
 		for _, mode := range modes {
 			pool, w := wired(t, 1, inMode(mode))
-			on := e.with(func(g *sqlguard.Guard) { g.DB = pool }).On(resource)
+			on := e.by(pool).On(resource)
 			for _, statement := range []string{"BEGIN", "COMMIT", "ROLLBACK", "COMMIT AND CHAIN", "SAVEPOINT a", "VACUUM", "ROLLBACK TO a"} {
 				_, _ = on.Exec(e.ctx(33), statement)
 				require.Zero(t, pool.Stat().AcquiredConns(), statement)
@@ -116,9 +106,7 @@ func TestOn(t *testing.T) {
 			require.Equal(t, int64(1), w.dials.Load(), mode)
 		}
 	})
-	t.Run("copied rows are guarded", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "copied rows are guarded", func(t *testing.T, e *env) {
 		e.admitted(34)
 		n, err := e.guard.On(resource).CopyFrom(e.ctx(33), pgx.Identifier{e.schema, "accounts"}, []string{"id"}, pgx.CopyFromRows([][]any{{int64(44)}}))
 		require.ErrorIs(t, err, guard.ErrStale)
@@ -168,9 +156,7 @@ func (r toCall) RewriteQuery(context.Context, *pgx.Conn, string, []any) (string,
 // hazard G24
 func TestNoCallRunsInAnImplicitTransaction(t *testing.T) {
 	t.Parallel()
-	t.Run("the twin: one in an implicit transaction commits, and continues without an admission", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "the twin: one in an implicit transaction commits, and continues without an admission", func(t *testing.T, e *env) {
 		e.exec(twoWrites(e))
 		b := &pgx.Batch{}
 		b.Queue("SELECT "+e.schema+".admit($1, $2, $3)", resource, 33, "h33")
@@ -178,50 +164,45 @@ func TestNoCallRunsInAnImplicitTransaction(t *testing.T) {
 		require.NoError(t, e.pool.SendBatch(t.Context(), b).Close())
 		require.Equal(t, "A again", e.writer(), "the twin must commit")
 	})
-	for _, mode := range modes {
-		t.Run("in mode "+mode.String(), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			e.exec(twoWrites(e))
-			pool, w := wired(t, 1, inMode(mode))
-			conn, err := pool.Acquire(t.Context())
+	inEveryMode(t, modes, func(t *testing.T, mode pgx.QueryExecMode) {
+		e := newEnv(t)
+		e.exec(twoWrites(e))
+		pool, w := wired(t, 1, inMode(mode))
+		conn, err := pool.Acquire(t.Context())
+		require.NoError(t, err)
+		defer conn.Release()
+		call := "CALL " + e.schema + ".two_writes()"
+		for _, name := range []string{"purge", "delete old rows", "SELECT"} {
+			_, err := conn.Conn().Prepare(t.Context(), name, call)
 			require.NoError(t, err)
-			defer conn.Release()
-			call := "CALL " + e.schema + ".two_writes()"
-			for _, name := range []string{"purge", "delete old rows", "SELECT"} {
-				_, err := conn.Conn().Prepare(t.Context(), name, call)
-				require.NoError(t, err)
-			}
-			on := e.with(func(g *sqlguard.Guard) { g.DB = conn }).On(resource)
-			statements := map[string][]any{
-				call: nil, "/* /* */ SELECT ( */ " + call: nil, "-- SELECT (\r" + call: nil, "\n/* SELECT ( */\r\n" + call: nil,
-				"SELECT * FROM rewritten": {toCall{e.schema + ".two_writes"}}, "SELECT @a, * FROM rewritten": {pgx.NamedArgs{"a": 1}, toCall{e.schema + ".two_writes"}},
-			}
-			if mode != pgx.QueryExecModeSimpleProtocol { // which has no names
-				statements["purge"], statements["delete old rows"], statements["SELECT"] = nil, nil, nil
-			}
-			for sql, args := range statements {
-				_, err := on.Exec(e.ctx(33), sql, args...)
-				require.Equal(t, "2D000", outcomeCode(err), "%s: %v", sql, err)
-				require.Empty(t, outcomes(err), sql)
-			}
-			require.Empty(t, e.writer())
-			require.Equal(t, int64(1), w.dials.Load())
-		})
-	}
+		}
+		on := e.by(conn).On(resource)
+		statements := map[string][]any{
+			call: nil, "/* /* */ SELECT ( */ " + call: nil, "-- SELECT (\r" + call: nil, "\n/* SELECT ( */\r\n" + call: nil,
+			"SELECT * FROM rewritten": {toCall{e.schema + ".two_writes"}}, "SELECT @a, * FROM rewritten": {pgx.NamedArgs{"a": 1}, toCall{e.schema + ".two_writes"}},
+		}
+		if mode != pgx.QueryExecModeSimpleProtocol { // which has no names
+			statements["purge"], statements["delete old rows"], statements["SELECT"] = nil, nil, nil
+		}
+		for sql, args := range statements {
+			_, err := on.Exec(e.ctx(33), sql, args...)
+			require.Equal(t, "2D000", outcomeCode(err), "%s: %v", sql, err)
+			require.Empty(t, outcomes(err), sql)
+		}
+		require.Empty(t, e.writer())
+		require.Equal(t, int64(1), w.dials.Load())
+	})
 }
 
 // Errors that occur only at the commit are returned at the batch's end.
 func TestCommitOfAnImplicitTransaction(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
-		t.Run("that fails is the statement's error, and costs nothing, in mode "+mode.String(), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, "that fails is the statement's error, and costs nothing, in mode "+mode.String(), func(t *testing.T, e *env) {
 			e.exec("CREATE TABLE ledger (id bigint UNIQUE DEFERRABLE INITIALLY DEFERRED)")
 			e.exec("INSERT INTO ledger VALUES (1)")
 			pool, w := wired(t, 1, inMode(mode))
-			on := e.with(func(g *sqlguard.Guard) { g.DB = pool }).On(resource)
+			on := e.by(pool).On(resource)
 			insert, ctx := e.sql("INSERT INTO ledger VALUES ($1) RETURNING id"), e.ctx(33)
 			e.admitted(33)
 			for name, call := range map[string]func() error{
@@ -257,16 +238,14 @@ func TestCommitOfAnImplicitTransaction(t *testing.T) {
 			require.Equal(t, int64(1), w.dials.Load())
 		})
 	}
-	t.Run("whose session was ended meanwhile is unknown", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "whose session was ended meanwhile is unknown", func(t *testing.T, e *env) {
 		letGo := e.slowCommit()
 		pool, _ := wired(t, 1)
 		conn, err := pool.Acquire(t.Context())
 		require.NoError(t, err)
 		defer conn.Release()
 		done := async(func() error {
-			return doors(e, e.with(func(g *sqlguard.Guard) { g.DB = conn }))["On.Exec"](e.ctx(33), "A")
+			return doors(e, e.by(conn))["On.Exec"](e.ctx(33), "A")
 		})
 		e.inCommit()
 		e.exec("SELECT pg_terminate_backend($1)", conn.Conn().PgConn().PID())
@@ -275,26 +254,22 @@ func TestCommitOfAnImplicitTransaction(t *testing.T) {
 		require.Equal(t, []error{guard.ErrUnknown}, outcomes(err), "%v", err)
 		require.Empty(t, e.writer())
 	})
-	t.Run("is none while the connection is in a transaction", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "is none while the connection is in a transaction", func(t *testing.T, e *env) {
 		pool, _ := wired(t, 1)
 		conn, err := pool.Acquire(t.Context())
 		require.NoError(t, err)
 		defer conn.Release()
 		_, err = conn.Exec(t.Context(), "BEGIN")
 		require.NoError(t, err)
-		_, err = e.with(func(g *sqlguard.Guard) { g.DB = conn }).On(resource).Exec(e.ctx(33), e.sql("UPDATE accounts SET writer = 'A'"))
+		_, err = e.by(conn).On(resource).Exec(e.ctx(33), e.sql("UPDATE accounts SET writer = 'A'"))
 		require.ErrorContains(t, err, "inside a transaction already")
 	})
-	t.Run("uses the session's transaction settings", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "uses the session's transaction settings", func(t *testing.T, e *env) {
 		e.admitted(33)
 		set := e.sql("UPDATE accounts SET writer = current_setting('transaction_isolation')")
 		for _, level := range []string{"read committed", "repeatable read", "serializable"} {
 			pool, w := wired(t, 1, withSetting("default_transaction_isolation", level))
-			on := e.with(func(g *sqlguard.Guard) { g.DB = pool }).On(resource)
+			on := e.by(pool).On(resource)
 			require.Equal(t, int64(1), w.during(func() {
 				_, err := on.Exec(e.ctx(33), set)
 				require.NoError(t, err)
@@ -304,13 +279,11 @@ func TestCommitOfAnImplicitTransaction(t *testing.T) {
 			require.ErrorIs(t, err, guard.ErrStale, level)
 		}
 		pool, _ := wired(t, 1, withSetting("default_transaction_read_only", "on"))
-		_, err := e.with(func(g *sqlguard.Guard) { g.DB = pool }).On(resource).Exec(e.ctx(33), set)
+		_, err := e.by(pool).On(resource).Exec(e.ctx(33), set)
 		require.Equal(t, "25006", outcomeCode(err))
 		require.Empty(t, outcomes(err))
 	})
-	t.Run("differs from an argument that cannot be sent, also without an admission", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "differs from an argument that cannot be sent, also without an admission", func(t *testing.T, e *env) {
 		for _, mode := range modes {
 			pool, _ := wired(t, 1, inMode(mode))
 			on := e.with(func(g *sqlguard.Guard) {
@@ -326,9 +299,7 @@ func TestCommitOfAnImplicitTransaction(t *testing.T) {
 			require.Equal(t, mode.String(), e.writer())
 		}
 	})
-	t.Run("is not left to a DB of an unknown type", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "is not left to a DB of an unknown type", func(t *testing.T, e *env) {
 		e.admitted(34)
 		pool, w := wired(t, 1)
 		on := e.with(func(g *sqlguard.Guard) { g.DB = only{pool} }).On(resource)

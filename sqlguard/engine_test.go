@@ -85,10 +85,10 @@ func TestAnEngineThatIsNotKnownToFence(t *testing.T) {
 			require.NoError(t, err)
 			defer conn.Release() // also if a door fails; the second call does nothing
 			for _, db := range []sqlguard.DB{conn, conn.Conn(), wrapper{conn.Conn()}} {
-				refusedBy(t, e, e.with(func(g *sqlguard.Guard) { g.DB = db }))
+				refusedBy(t, e, e.by(db))
 			}
 			conn.Release()
-			refusedBy(t, e, e.with(func(g *sqlguard.Guard) { g.DB = pool }))
+			refusedBy(t, e, e.by(pool))
 			require.Zero(t, pool.Stat().AcquiredConns())
 			require.Equal(t, int64(1), pool.Stat().NewConnsCount(), "no refusal costs a connection")
 			joined(t, e, pool)
@@ -147,12 +147,12 @@ func joined(t *testing.T, e *env, pool *pgxpool.Pool) {
 	for name, admit := range map[string]func(tx pgx.Tx) error{
 		"Join": func(tx pgx.Tx) error { return e.guard.Join(ctx, tx, resource) },
 		"On": func(tx pgx.Tx) error {
-			_, err := e.with(func(g *sqlguard.Guard) { g.DB = tx }).On(resource).Exec(ctx, "SELECT 1")
+			_, err := e.by(tx).On(resource).Exec(ctx, "SELECT 1")
 			return err
 		},
 		"Mint": func(tx pgx.Tx) error { _, err := e.guard.MintTx(ctx, tx, resource, "h"); return err },
 		"Table": func(tx pgx.Tx) error {
-			return e.table(e.with(func(g *sqlguard.Guard) { g.DB = tx })).Update(ctx, 42, rowguard.Set{"writer": "x"})
+			return e.table(e.by(tx)).Update(ctx, 42, rowguard.Set{"writer": "x"})
 		},
 	} {
 		tx, err := pool.Begin(ctx)
@@ -166,7 +166,7 @@ func joined(t *testing.T, e *env, pool *pgxpool.Pool) {
 	// A nested Update rolls back to its savepoint, as for a stale token.
 	tx, err := pool.Begin(ctx)
 	require.NoError(t, err)
-	nested := e.with(func(g *sqlguard.Guard) { g.DB = tx })
+	nested := e.by(tx)
 	require.ErrorIs(t, nested.Update(ctx, resource, e.write(ctx, "nested")), guard.ErrUnfenced)
 	require.NoError(t, tx.Commit(ctx))
 	require.Empty(t, e.writer())
@@ -178,7 +178,7 @@ func TestStressAClusterOfWriters(t *testing.T) {
 	e := newLookAlike(t, `INSERT INTO pg_catalog.pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion)
 		SELECT 99999, 'spock', 10, oid, false, '5.0' FROM pg_catalog.pg_namespace WHERE nspname = 'public'`)
 	pool := e.over(pgx.QueryExecModeCacheStatement)
-	g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
+	g := e.by(pool)
 	for range 2 {
 		_, err := g.On(resource).Exec(e.ctx(33), e.sql("UPDATE accounts SET writer = 'x'"))
 		require.ErrorIs(t, err, guard.ErrUnfenced)
@@ -198,37 +198,32 @@ func TestStressTheEngineIsAskedOncePerConnectionInEveryMode(t *testing.T) { aske
 
 func askedOnce(t *testing.T, modes []pgx.QueryExecMode) {
 	t.Parallel()
-	for _, mode := range modes {
-		t.Run("in mode "+mode.String(), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			e.admitted(33)
-			e.exec("SELECT " + e.schema + ".add_mark_columns('accounts'::text::regclass)")
-			e.exec("UPDATE accounts SET last_token = 33, last_holder = 'h33'")
-			first := func(name string, trust bool) (first, later int64) {
-				pool, w := wired(t, 1, inMode(mode))
-				g := e.with(func(g *sqlguard.Guard) { g.DB, g.DangerouslyTrustEngine = pool, trust })
-				all := doors(e, g)
-				for row, door := range rowDoors(e, e.table(g)) {
-					all["Table."+row] = door
-				}
-				require.NoError(t, pool.Ping(t.Context()))
-				before := w.unasked()
-				require.NoError(t, all[name](e.ctx(33), "x"), name)
-				first = w.unasked() - before
-				return first, w.during(func() { require.NoError(t, all[name](e.ctx(33), "x"), name) })
-			}
-			for _, name := range []string{"On.Exec", "On.SendBatch", "Update", "Admit, then write", "Join", "Table.Update", "Table.Upsert"} {
-				trusting, later := first(name, true)
-				asking, laterToo := first(name, false)
-				require.Equal(t, trusting+1, asking, name)
-				require.Equal(t, later, laterToo, name)
-			}
-		})
-	}
-	t.Run("or once for each DB of another type", func(t *testing.T) {
-		t.Parallel()
+	inEveryMode(t, modes, func(t *testing.T, mode pgx.QueryExecMode) {
 		e := newEnv(t)
+		e.admitted(33)
+		e.exec("SELECT " + e.schema + ".add_mark_columns('accounts'::text::regclass)")
+		e.exec("UPDATE accounts SET last_token = 33, last_holder = 'h33'")
+		first := func(name string, trust bool) (first, later int64) {
+			pool, w := wired(t, 1, inMode(mode))
+			g := e.with(func(g *sqlguard.Guard) { g.DB, g.DangerouslyTrustEngine = pool, trust })
+			all := doors(e, g)
+			for row, door := range rowDoors(e, e.table(g)) {
+				all["Table."+row] = door
+			}
+			require.NoError(t, pool.Ping(t.Context()))
+			before := w.unasked()
+			require.NoError(t, all[name](e.ctx(33), "x"), name)
+			first = w.unasked() - before
+			return first, w.during(func() { require.NoError(t, all[name](e.ctx(33), "x"), name) })
+		}
+		for _, name := range []string{"On.Exec", "On.SendBatch", "Update", "Admit, then write", "Join", "Table.Update", "Table.Upsert"} {
+			trusting, later := first(name, true)
+			asking, laterToo := first(name, false)
+			require.Equal(t, trusting+1, asking, name)
+			require.Equal(t, later, laterToo, name)
+		}
+	})
+	inEnv(t, "or once for each DB of another type", func(t *testing.T, e *env) {
 		pool, w := wired(t, 1)
 		conn, err := pool.Acquire(t.Context())
 		require.NoError(t, err)
@@ -260,11 +255,11 @@ func TestAConnectionThatEndsUnderTheQuestion(t *testing.T) {
 		pid := conn.Conn().PgConn().PID()
 		conn.Release()
 		e.endSession(pid)
-		err = doors(e, e.with(func(g *sqlguard.Guard) { g.DB = pool }))[name](e.ctx(33), "x")
+		err = doors(e, e.by(pool))[name](e.ctx(33), "x")
 		require.Error(t, err, name)
 		require.NotErrorIs(t, err, guard.ErrUnknown, name)
 		require.NotErrorIs(t, err, guard.ErrUnfenced, name)
-		require.NoError(t, doors(e, e.with(func(g *sqlguard.Guard) { g.DB = pool }))[name](e.ctx(33), "again"), name)
+		require.NoError(t, doors(e, e.by(pool))[name](e.ctx(33), "again"), name)
 		require.Equal(t, "again", e.writer(), name)
 		e.exec("UPDATE accounts SET writer = ''")
 	}

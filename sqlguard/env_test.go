@@ -42,6 +42,15 @@ func newEnv(t testing.TB) *env {
 	return e
 }
 
+// inEnv runs a case in an env of its own, in parallel with other cases.
+func inEnv(t *testing.T, name string, test func(t *testing.T, e *env)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		test(t, newEnv(t))
+	})
+}
+
 func (e *env) tables() { pgtest.Accounts(e.t, e.pool, e.schema) }
 
 // fill inserts the rows, also if the table is protected.

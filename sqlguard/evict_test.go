@@ -73,9 +73,7 @@ func pausedHolders(t *testing.T) {
 	t.Parallel()
 	for name := range testenv.Some(t, pauses(nil), "idle") {
 		for _, enter := range []string{"Admit", "Mint", "Update", "On.Exec"} {
-			t.Run(enter+" gets past a holder that is paused "+name, func(t *testing.T) {
-				t.Parallel()
-				e := newEnv(t)
+			inEnv(t, enter+" gets past a holder that is paused "+name, func(t *testing.T, e *env) {
 				e.admitted(33)
 				older := e.with(func(g *sqlguard.Guard) { g.IdleTimeout = -1 })
 				pool, _ := wired(t, 1)
@@ -100,9 +98,7 @@ func pausedHolders(t *testing.T) {
 			})
 		}
 		// hazard G8
-		t.Run("without a bound the successor waits for a holder that is paused "+name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, "without a bound the successor waits for a holder that is paused "+name, func(t *testing.T, e *env) {
 			e.admitted(33)
 			unbounded := e.with(func(g *sqlguard.Guard) { g.IdleTimeout = -1 })
 			begun, over := make(chan struct{}), make(chan struct{})
@@ -121,9 +117,7 @@ func pausedHolders(t *testing.T) {
 		})
 	}
 	// hazard G8
-	t.Run("the server ends an idle holder by itself", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "the server ends an idle holder by itself", func(t *testing.T, e *env) {
 		g := e.with(func(g *sqlguard.Guard) { g.IdleTimeout = short })
 		ctx := e.ctx(33)
 		err := g.Update(ctx, resource, func(tx pgx.Tx) error {
@@ -191,9 +185,7 @@ func TestPausedRaiserIsEvicted(t *testing.T) {
 			}
 		}
 	}
-	t.Run("not by an older one", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "not by an older one", func(t *testing.T, e *env) {
 		e.admitted(33)
 		tx := e.open(pgx.TxOptions{})
 		require.NoError(t, e.guard.Join(e.ctx(35), tx, resource))
@@ -211,7 +203,7 @@ func TestReaderWhoStopsIsEvicted(t *testing.T) {
 	e := newEnv(t)
 	e.admitted(33)
 	pool, _ := wired(t, 1)
-	rows, err := e.with(func(g *sqlguard.Guard) { g.DB = pool }).On(resource).Query(e.ctx(33), "SELECT repeat('x', 1000) FROM generate_series(1, 1000000)")
+	rows, err := e.by(pool).On(resource).Query(e.ctx(33), "SELECT repeat('x', 1000) FROM generate_series(1, 1000000)")
 	require.NoError(t, err)
 	defer rows.Close()
 	require.True(t, rows.Next())
@@ -292,9 +284,7 @@ func TestIdleBound(t *testing.T) {
 		{-1, "'2h'", "2h", "2h"},
 		{1 << 62, "'2h'", "2h", "2h"},
 	} {
-		t.Run("Idle "+c.idle.String()+" in a session that has "+c.before, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, "Idle "+c.idle.String()+" in a session that has "+c.before, func(t *testing.T, e *env) {
 			var inside, after string
 			require.NoError(t, untilInTime(func() (err error) {
 				inside, after, err = bound(t, e.with(func(g *sqlguard.Guard) { g.IdleTimeout = c.idle }), e, c.before)
@@ -325,26 +315,20 @@ func TestFirstTransactionOutlastsIdle(t *testing.T) {
 		<-begun
 		return done
 	}
-	t.Run("a peer of the same token does not end it", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a peer of the same token does not end it", func(t *testing.T, e *env) {
 		g := e.with(func(g *sqlguard.Guard) { g.IdleTimeout = short })
 		first := long(e)
 		_, err := g.On(resource).Exec(e.ctx(34), e.sql("UPDATE accounts SET writer = 'peer' WHERE id = 42"))
 		require.NoError(t, err)
 		require.NoError(t, await(t, first))
 	})
-	t.Run("an older writer does not end it", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "an older writer does not end it", func(t *testing.T, e *env) {
 		g := e.with(func(g *sqlguard.Guard) { g.IdleTimeout = short })
 		first := long(e)
 		require.ErrorIs(t, g.Update(e.ctx(33), resource, e.write(e.bounded(), "zombie")), guard.ErrStale)
 		require.NoError(t, await(t, first))
 	})
-	t.Run("nor if it raised inside its own transaction, for which the older one waits", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "nor if it raised inside its own transaction, for which the older one waits", func(t *testing.T, e *env) {
 		e.admitted(32)
 		tx := e.open(pgx.TxOptions{})
 		require.NoError(t, e.guard.Join(e.ctx(34), tx, resource))

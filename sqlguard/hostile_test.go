@@ -25,9 +25,7 @@ var quotingModes = []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.Quer
 // hazard G13
 func TestHostileResourcesThroughEveryDoor(t *testing.T) {
 	t.Parallel()
-	t.Run("the naive way executes the name", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "the naive way executes the name", func(t *testing.T, e *env) {
 		name := "x', 33, 'h33'); UPDATE " + e.schema + ".accounts SET writer = 'injected'; --"
 		_, err := e.pool.Exec(t.Context(), "SELECT "+e.schema+".admit('"+name+"', 33, 'h33')")
 		require.NoError(t, err)
@@ -36,14 +34,12 @@ func TestHostileResourcesThroughEveryDoor(t *testing.T) {
 	long := strings.Repeat("é", 100) // 200 bytes, the most there may be
 	for _, mode := range quotingModes {
 		for _, name := range []string{`x', 33, 'h33'); DROP TABLE accounts; --`, `\'; --`, "$1", "@writer", "%s", "größe/🙂 \u200b", `"`, long} {
-			t.Run(fmt.Sprintf("%.40q in mode %s", name, mode), func(t *testing.T) {
-				t.Parallel()
-				e := newEnv(t)
+			inEnv(t, fmt.Sprintf("%.40q in mode %s", name, mode), func(t *testing.T, e *env) {
 				pool, _ := wired(t, 1, inMode(mode))
 				of := func(number int64) context.Context {
 					return token.NewContext(e.bounded(), token.Token{Resource: name, Number: number, Holder: name})
 				}
-				for door, write := range doorsTo(e, e.with(func(g *sqlguard.Guard) { g.DB = pool }), name) {
+				for door, write := range doorsTo(e, e.by(pool), name) {
 					e.exec("DELETE FROM marks")
 					require.NoError(t, write(of(34), name), door)
 					require.Equal(t, name, e.writer(), door)
@@ -153,9 +149,7 @@ func TestNowhereToSendThroughEveryDoor(t *testing.T) {
 			return tx
 		}, "tx is closed"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, name, func(t *testing.T, e *env) {
 			e.admitted(33)
 			db := c.db(t, e)
 			limit := ceiling
@@ -193,9 +187,7 @@ func TestNowhereToSendThroughEveryDoor(t *testing.T) {
 // hazard G16
 func TestIncompleteTokens(t *testing.T) {
 	t.Parallel()
-	t.Run("without holders, two processes pass for one", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "without holders, two processes pass for one", func(t *testing.T, e *env) {
 		e.exec("ALTER TABLE accounts ADD token bigint NOT NULL DEFAULT 0")
 		for _, writer := range []string{"A", "B", "A again"} {
 			e.exec("UPDATE accounts SET writer = $1, token = 33 WHERE id = 42 AND token <= 33", writer)
@@ -209,9 +201,7 @@ func TestIncompleteTokens(t *testing.T) {
 		{Resource: resource, Number: token.MaxNumber + 1, Holder: "h"},
 		{Resource: resource, Number: 33, Holder: "a\nb"},
 	} {
-		t.Run(fmt.Sprintf("no door opens for number %d and holder %q", tok.Number, tok.Holder), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, fmt.Sprintf("no door opens for number %d and holder %q", tok.Number, tok.Holder), func(t *testing.T, e *env) {
 			ctx := token.NewContext(e.bounded(), tok)
 			var refused int
 			g := e.with(func(g *sqlguard.Guard) { g.Hooks.Refused = func(context.Context, error) { refused++ } })

@@ -21,16 +21,12 @@ func (e *env) at(level pgx.TxIsoLevel) *sqlguard.Guard {
 func TestStaleUnderEveryIsolation(t *testing.T) {
 	t.Parallel()
 	for _, level := range levels {
-		t.Run("at every door under "+string(level), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, "at every door under "+string(level), func(t *testing.T, e *env) {
 			for _, door := range doors(e, e.at(level)) {
 				through(t, e, door)
 			}
 		})
-		t.Run("waiting for the newer writer's open transaction, under "+string(level), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, "waiting for the newer writer's open transaction, under "+string(level), func(t *testing.T, e *env) {
 			e.admitted(33)
 			ctx := e.ctx(34)
 			var late <-chan error
@@ -50,9 +46,7 @@ func TestStaleUnderEveryIsolation(t *testing.T) {
 			require.ErrorIs(t, err, guard.ErrStale)
 			require.Equal(t, "B", e.writer())
 		})
-		t.Run("while the newer writer's Update is open, under "+string(level), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, "while the newer writer's Update is open, under "+string(level), func(t *testing.T, e *env) {
 			e.admitted(33)
 			ctx := e.ctx(34)
 			require.NoError(t, e.guard.Update(ctx, resource, func(tx pgx.Tx) error {
@@ -69,9 +63,7 @@ func TestStaleUnderEveryIsolation(t *testing.T) {
 func TestSerializationFailureIsNotStale(t *testing.T) {
 	t.Parallel()
 	for _, level := range levels[1:] {
-		t.Run("an ordinary conflict under "+string(level), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, "an ordinary conflict under "+string(level), func(t *testing.T, e *env) {
 			ctx := e.ctx(33)
 			conflict := func(tx pgx.Tx) error {
 				if _, err := tx.Exec(ctx, e.sql("SELECT FROM accounts")); err != nil {
@@ -92,9 +84,7 @@ func TestRaiseUnderFixedSnapshot(t *testing.T) {
 	t.Parallel()
 	for _, newer := range levels {
 		for _, older := range levels {
-			t.Run(fmt.Sprintf("the newer under %s reads what the older under %s was writing", newer, older), func(t *testing.T) {
-				t.Parallel()
-				e := newEnv(t)
+			inEnv(t, fmt.Sprintf("the newer under %s reads what the older under %s was writing", newer, older), func(t *testing.T, e *env) {
 				e.admitted(33)
 				last, err := overtake(e, older, newer)
 				require.NoError(t, err)
@@ -115,9 +105,7 @@ func TestRaiseUnderFixedSnapshot(t *testing.T) {
 			}
 		}
 	})
-	t.Run("admitted and read in one statement, the older's update is lost under read committed too", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "admitted and read in one statement, the older's update is lost under read committed too", func(t *testing.T, e *env) {
 		e.ledger()
 		e.admitted(33)
 		ctx := e.ctx(33)

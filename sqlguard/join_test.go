@@ -27,17 +27,15 @@ func (e *env) open(options pgx.TxOptions) pgx.Tx {
 
 func TestInsideATransaction(t *testing.T) {
 	t.Parallel()
-	t.Run("every door works after a transaction and a savepoint", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "every door works after a transaction and a savepoint", func(t *testing.T, e *env) {
 		for _, name := range []string{"Update", "UpdateAll", "On.Exec", "On.Query", "On.QueryRow", "On.SendBatch", "On.CopyFrom", "Join"} {
 			tx := e.open(pgx.TxOptions{})
-			door := doors(e, e.with(func(g *sqlguard.Guard) { g.DB = tx }))[name]
+			door := doors(e, e.by(tx))[name]
 			require.NoError(t, door(e.ctx(33), "inside"), name)
 			require.Empty(t, e.writer(), name)
 			sp, err := tx.Begin(e.bounded())
 			require.NoError(t, err)
-			door = doors(e, e.with(func(g *sqlguard.Guard) { g.DB = sp }))[name]
+			door = doors(e, e.by(sp))[name]
 			require.NoError(t, door(e.ctx(33), "deeper"), name)
 			require.NoError(t, sp.Commit(e.bounded()))
 			require.NoError(t, tx.Commit(e.bounded()), name)
@@ -45,13 +43,11 @@ func TestInsideATransaction(t *testing.T) {
 			e.exec("UPDATE accounts SET writer = ''")
 		}
 	})
-	t.Run("a refused Update leaves the outer transaction usable, a refused statement or Join aborts it", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a refused Update leaves the outer transaction usable, a refused statement or Join aborts it", func(t *testing.T, e *env) {
 		e.admitted(34)
 		for name, aborts := range map[string]bool{"Update": false, "On.CopyFrom": true, "On.Exec": true, "On.Query": true, "On.SendBatch": true} {
 			tx := e.open(pgx.TxOptions{})
-			door := doors(e, e.with(func(g *sqlguard.Guard) { g.DB = tx }))[name]
+			door := doors(e, e.by(tx))[name]
 			require.ErrorIs(t, door(e.ctx(33), "stale"), guard.ErrStale, name)
 			_, err := tx.Exec(e.bounded(), "SELECT 1")
 			require.Equal(t, aborts, err != nil, name)
@@ -65,11 +61,9 @@ func TestInsideATransaction(t *testing.T) {
 		require.ErrorContains(t, err, "25P02", "a caller that ignores the refusal writes nothing")
 		require.Empty(t, e.writer())
 	})
-	t.Run("fn's error and panic roll back to the savepoint", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "fn's error and panic roll back to the savepoint", func(t *testing.T, e *env) {
 		tx := e.open(pgx.TxOptions{})
-		g := e.with(func(g *sqlguard.Guard) { g.DB = tx })
+		g := e.by(tx)
 		ctx, own := e.ctx(33), errors.New("own")
 		err := g.Update(ctx, resource, func(tx pgx.Tx) error { return errors.Join(e.write(ctx, "x")(tx), own) })
 		require.ErrorIs(t, err, own)
@@ -79,17 +73,13 @@ func TestInsideATransaction(t *testing.T) {
 		require.NoError(t, tx.Commit(ctx))
 		require.Empty(t, e.writer())
 	})
-	t.Run("a swallowed error is an ordinary one, not an unknown", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a swallowed error is an ordinary one, not an unknown", func(t *testing.T, e *env) {
 		g := e.with(func(g *sqlguard.Guard) { g.DB = e.open(pgx.TxOptions{}) })
 		err := g.Update(e.ctx(33), resource, func(tx pgx.Tx) error { _, _ = tx.Exec(e.bounded(), "SELECT 1/0"); return nil })
 		require.Error(t, err)
 		require.Empty(t, outcomes(err))
 	})
-	t.Run("a connection that is inside a transaction is no place to begin one", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a connection that is inside a transaction is no place to begin one", func(t *testing.T, e *env) {
 		conn, err := e.pool.Acquire(t.Context())
 		require.NoError(t, err)
 		defer conn.Release()
@@ -97,24 +87,20 @@ func TestInsideATransaction(t *testing.T) {
 		require.NoError(t, err)
 		defer tx.Rollback(t.Context())
 		for _, db := range []sqlguard.DB{conn, conn.Conn()} {
-			g := e.with(func(g *sqlguard.Guard) { g.DB = db })
+			g := e.by(db)
 			require.ErrorContains(t, g.Update(e.ctx(33), resource, nil), "inside a transaction already")
 			_, err = g.Mint(e.bounded(), resource, "h")
 			require.ErrorContains(t, err, "inside a transaction already")
 		}
 	})
-	t.Run("an admission inside a transaction is no durable one", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "an admission inside a transaction is no durable one", func(t *testing.T, e *env) {
 		g := e.with(func(g *sqlguard.Guard) { g.DB = e.open(pgx.TxOptions{}) })
 		err := g.Admit(e.bounded(), token.Token{Resource: resource, Number: 1, Holder: "h"})
 		require.ErrorContains(t, err, "must be durable")
 		_, err = g.Mint(e.bounded(), resource, "h")
 		require.ErrorContains(t, err, "must be durable")
 	})
-	t.Run("Join needs a resource and a token", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "Join needs a resource and a token", func(t *testing.T, e *env) {
 		tx := e.open(pgx.TxOptions{})
 		require.ErrorContains(t, e.guard.JoinAll(e.ctx(33), tx, nil), "no resources")
 		require.ErrorIs(t, e.guard.JoinAll(e.ctx(33), tx, []string{resource, "account/43"}), token.ErrMissing)
@@ -186,9 +172,7 @@ func TestAnIgnoredErrorWritesNothing(t *testing.T) {
 	t.Parallel()
 	for _, pooled := range []bool{false, true} {
 		for _, mode := range pooledModes {
-			t.Run(fmt.Sprintf("in mode %s, pooled %t", mode, pooled), func(t *testing.T) {
-				t.Parallel()
-				e := newEnv(t)
+			inEnv(t, fmt.Sprintf("in mode %s, pooled %t", mode, pooled), func(t *testing.T, e *env) {
 				e.admitted(33)
 				url := testenv.PostgresURL(t)
 				if pooled {
@@ -217,9 +201,7 @@ func TestAnIgnoredErrorWritesNothing(t *testing.T) {
 			})
 		}
 	}
-	t.Run("a savepoint before it can be gone back to", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a savepoint before it can be gone back to", func(t *testing.T, e *env) {
 		tx := e.open(pgx.TxOptions{})
 		inner, err := tx.Begin(t.Context())
 		require.NoError(t, err)
@@ -229,9 +211,7 @@ func TestAnIgnoredErrorWritesNothing(t *testing.T) {
 		require.NoError(t, tx.Commit(t.Context()))
 		require.Equal(t, "of the caller's own", e.writer())
 	})
-	t.Run("the twin, in report-only mode, aborts nothing", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "the twin, in report-only mode, aborts nothing", func(t *testing.T, e *env) {
 		e.admitted(34)
 		twin := e.with(func(g *sqlguard.Guard) {
 			g.DangerouslyReportOnly, g.Hooks.Reported = true, func(context.Context, error) {}
@@ -247,9 +227,7 @@ func TestAnIgnoredErrorWritesNothing(t *testing.T) {
 // hazard G24
 func TestAdmissionThatEndsTooSoon(t *testing.T) {
 	t.Parallel()
-	t.Run("joined after a savepoint that is rolled back, the write is unguarded", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "joined after a savepoint that is rolled back, the write is unguarded", func(t *testing.T, e *env) {
 		e.admitted(33)
 		tx, ctx := e.open(pgx.TxOptions{}), e.ctx(33)
 		sp, err := tx.Begin(ctx)
@@ -261,9 +239,7 @@ func TestAdmissionThatEndsTooSoon(t *testing.T) {
 		require.NoError(t, tx.Commit(ctx))
 		require.Equal(t, "A", e.writer(), "the twin must let the stale write in")
 	})
-	t.Run("joined before the savepoint, its rollback changes nothing", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "joined before the savepoint, its rollback changes nothing", func(t *testing.T, e *env) {
 		e.admitted(33)
 		tx, ctx := e.open(pgx.TxOptions{}), e.ctx(33)
 		require.NoError(t, e.guard.Join(ctx, tx, resource))
@@ -277,9 +253,7 @@ func TestAdmissionThatEndsTooSoon(t *testing.T) {
 		require.NoError(t, await(t, newer))
 		require.Equal(t, "B", e.writer())
 	})
-	t.Run("fn of an Update cannot roll back its admission, whatever it does with savepoints", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "fn of an Update cannot roll back its admission, whatever it does with savepoints", func(t *testing.T, e *env) {
 		e.admitted(33)
 		ctx := e.ctx(33)
 		var newer <-chan error
@@ -308,9 +282,7 @@ func TestStatementThatCommits(t *testing.T) {
 			PERFORM pg_advisory_xact_lock(hashtext('` + e.schema + `'));
 			UPDATE accounts SET writer = 'A second' WHERE id = 42; END $$`)
 	}
-	t.Run("in the implicit transaction of a batch, what follows its COMMIT is unguarded", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "in the implicit transaction of a batch, what follows its COMMIT is unguarded", func(t *testing.T, e *env) {
 		twoWrites(e)
 		gate := e.open(pgx.TxOptions{})
 		_, err := gate.Exec(t.Context(), "SELECT pg_advisory_xact_lock(hashtext($1))", e.schema)
@@ -327,9 +299,7 @@ func TestStatementThatCommits(t *testing.T) {
 		require.NoError(t, await(t, done))
 		require.Equal(t, "A second", e.writer(), "the twin must let the stale write in")
 	})
-	t.Run("after a real BEGIN it may not commit", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "after a real BEGIN it may not commit", func(t *testing.T, e *env) {
 		twoWrites(e)
 		for _, mode := range modes {
 			pool, w := wired(t, 1, inMode(mode))

@@ -16,9 +16,7 @@ import (
 
 func TestMint(t *testing.T) {
 	t.Parallel()
-	t.Run("a minted token is complete, above the mark, and the mark", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a minted token is complete, above the mark, and the mark", func(t *testing.T, e *env) {
 		for _, mode := range modes {
 			pool, _ := wired(t, 1, inMode(mode), withSetting("default_transaction_isolation", "serializable"))
 			before, err := e.by(pool).Mint(e.bounded(), resource, "before")
@@ -35,9 +33,7 @@ func TestMint(t *testing.T) {
 			require.ErrorIs(t, e.guard.Update(ctx, resource, e.write(ctx, "late")), guard.ErrStale)
 		}
 	})
-	t.Run("sixteen at once get sixteen numbers", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "sixteen at once get sixteen numbers", func(t *testing.T, e *env) {
 		var numbers sync.Map
 		for _, err := range all(func(i int) error {
 			tok, err := e.guard.Mint(e.bounded(), resource, "h")
@@ -49,9 +45,7 @@ func TestMint(t *testing.T) {
 			require.NoError(t, err)
 		}
 	})
-	t.Run("in the caller's transaction it counts from the commit on, and admits", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "in the caller's transaction it counts from the commit on, and admits", func(t *testing.T, e *env) {
 		e.admitted(33)
 		tx := e.open(pgx.TxOptions{})
 		tok, err := e.guard.MintTx(e.bounded(), tx, resource, "me")
@@ -65,9 +59,7 @@ func TestMint(t *testing.T) {
 		require.Equal(t, "me", e.writer())
 		require.Equal(t, query[string](e, "SELECT $1::bigint || ' me'", tok.Number), e.mark(resource))
 	})
-	t.Run("after a fixed snapshot it is too late", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "after a fixed snapshot it is too late", func(t *testing.T, e *env) {
 		_, err := e.guard.MintTx(e.bounded(), e.open(pgx.TxOptions{IsoLevel: pgx.RepeatableRead}), resource, "me")
 		require.Equal(t, []error{guard.ErrClaimFirst}, outcomes(err))
 	})
@@ -118,9 +110,7 @@ func TestFloorRefusesAtEveryDoor(t *testing.T) {
 		},
 	}
 	for name, door := range doors {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, name, func(t *testing.T, e *env) {
 			e.admitted(5, 6)
 			require.Equal(t, 1, e.prune(10))
 			for _, number := range []int64{5, 6, 9} {
@@ -134,9 +124,7 @@ func TestFloorRefusesAtEveryDoor(t *testing.T) {
 			require.NoError(t, door(e, e.ctx(10)), "what is not below the floor is admitted")
 			require.Equal(t, "10 h10", e.mark(resource))
 		})
-		t.Run(name+", the twin: pruned without a floor", func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, name+", the twin: pruned without a floor", func(t *testing.T, e *env) {
 			e.admitted(5, 6)
 			e.exec("DELETE FROM marks WHERE number < 10")
 			require.NoError(t, door(e, e.ctx(5)), "the twin shows nothing: it must admit the stale token")

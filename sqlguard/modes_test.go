@@ -89,27 +89,24 @@ type beginner interface {
 
 func TestEveryDoorInEveryMode(t *testing.T) {
 	t.Parallel()
-	for _, mode := range modes {
-		t.Run("in mode "+mode.String(), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			pool, w := wired(t, 1, inMode(mode))
-			conn, err := pool.Acquire(t.Context())
-			require.NoError(t, err)
-			plain := conn.Conn()
-			for name, door := range doors(e, e.with(func(g *sqlguard.Guard) { g.DB = plain })) {
-				t.Run(name+" on a connection", func(t *testing.T) { through(t, e, door) })
-			}
-			for name, door := range doors(e, e.with(func(g *sqlguard.Guard) { g.DB = conn })) {
-				t.Run(name+" on a pool's connection", func(t *testing.T) { through(t, e, door) })
-			}
-			conn.Release()
-			for name, door := range doors(e, e.with(func(g *sqlguard.Guard) { g.DB = pool })) {
-				t.Run(name+" on a pool", func(t *testing.T) { through(t, e, door) })
-			}
-			require.Equal(t, int64(1), w.dials.Load(), "no refusal costs a connection")
-		})
-	}
+	inEveryMode(t, modes, func(t *testing.T, mode pgx.QueryExecMode) {
+		e := newEnv(t)
+		pool, w := wired(t, 1, inMode(mode))
+		conn, err := pool.Acquire(t.Context())
+		require.NoError(t, err)
+		plain := conn.Conn()
+		for name, door := range doors(e, e.by(plain)) {
+			t.Run(name+" on a connection", func(t *testing.T) { through(t, e, door) })
+		}
+		for name, door := range doors(e, e.by(conn)) {
+			t.Run(name+" on a pool's connection", func(t *testing.T) { through(t, e, door) })
+		}
+		conn.Release()
+		for name, door := range doors(e, e.by(pool)) {
+			t.Run(name+" on a pool", func(t *testing.T) { through(t, e, door) })
+		}
+		require.Equal(t, int64(1), w.dials.Load(), "no refusal costs a connection")
+	})
 }
 
 // through tries a door with a token, its successor, and the token again.
@@ -153,9 +150,7 @@ func raises(t *testing.T, e *env, door func(context.Context, string) error, mark
 
 func TestReportOnly(t *testing.T) {
 	t.Parallel()
-	t.Run("a hook that panics costs no connection", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a hook that panics costs no connection", func(t *testing.T, e *env) {
 		e.admitted(34)
 		boo := func(context.Context, error) { panic("boo") }
 		for _, reportOnly := range []bool{true, false} {
@@ -169,9 +164,7 @@ func TestReportOnly(t *testing.T) {
 		}
 	})
 	for _, mode := range modes {
-		t.Run("judges all and refuses none in mode "+mode.String(), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, "judges all and refuses none in mode "+mode.String(), func(t *testing.T, e *env) {
 			pool, _ := wired(t, 1, inMode(mode))
 			var seen []error
 			g := e.with(func(g *sqlguard.Guard) {
@@ -233,20 +226,16 @@ func TestStressHostileNames(t *testing.T) {
 			}
 		}
 	})
-	t.Run("the naive way executes the name", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "the naive way executes the name", func(t *testing.T, e *env) {
 		schema := e.schema + ".admit('account/42', 33, 'h33'); UPDATE " + e.schema + ".accounts SET writer = 'injected'; --"
 		_, err := e.pool.Exec(t.Context(), "SELECT "+schema+".admit('account/42', 33, 'h33')")
 		require.NoError(t, err)
 		require.Equal(t, "injected", e.writer(), "the twin must be injected")
 	})
-	t.Run("of resources and holders", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "of resources and holders", func(t *testing.T, e *env) {
 		for _, mode := range modes {
 			pool, _ := wired(t, 1, inMode(mode))
-			g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
+			g := e.by(pool)
 			for _, name := range []string{`x'; DROP TABLE accounts; --`, `\'`, `$1`, `a b`, `größe/🙂`, `%s`} {
 				newer, older := token.Token{Resource: name, Number: 34, Holder: name + " B"}, token.Token{Resource: name, Number: 33, Holder: name}
 				ctx := token.NewContext(e.bounded(), newer)

@@ -44,18 +44,14 @@ func TestOnce(t *testing.T) {
 			require.Equal(t, int64(101), e.balance())
 		}
 	})
-	t.Run("a successor gets the first result", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a successor gets the first result", func(t *testing.T, e *env) {
 		_, err := e.guard.Once(e.ctx(33), resource, payment, e.pay("first"))
 		require.NoError(t, err)
 		got, err := e.guard.Once(e.ctx(34), resource, payment, mustNotRun)
 		require.NoError(t, err)
 		require.Equal(t, "first", string(got))
 	})
-	t.Run("a stale holder gets the result of its unit, and is refused without one", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a stale holder gets the result of its unit, and is refused without one", func(t *testing.T, e *env) {
 		var refused []error
 		g := e.with(func(g *sqlguard.Guard) {
 			g.Hooks.Refused = func(_ context.Context, err error) { refused = append(refused, err) }
@@ -74,18 +70,14 @@ func TestOnce(t *testing.T) {
 		require.ErrorIs(t, err, guard.ErrKeyReused)
 		require.NotErrorIs(t, err, guard.ErrStale)
 	})
-	t.Run("a key with other arguments", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a key with other arguments", func(t *testing.T, e *env) {
 		_, err := e.guard.Once(e.ctx(33), resource, payment, e.pay("first"))
 		require.NoError(t, err)
 		_, err = e.guard.Once(e.ctx(33), resource, guard.Unit{Key: payment.Key, Fingerprint: "200 EUR"}, mustNotRun)
 		require.ErrorIs(t, err, guard.ErrKeyReused)
 		require.EqualError(t, err, "sqlguard: unit payment/7 of account/42: guard: the unit's key was used with other arguments, nothing applied")
 	})
-	t.Run("a key belongs to its resource", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a key belongs to its resource", func(t *testing.T, e *env) {
 		other := token.NewContext(e.ctx(33), token.Token{Resource: "account/43", Number: 33, Holder: "h33"})
 		for _, name := range []string{resource, "account/43"} {
 			_, err := e.guard.Once(other, name, payment, e.pay(name))
@@ -93,9 +85,7 @@ func TestOnce(t *testing.T) {
 		}
 		require.Equal(t, int64(102), e.balance())
 	})
-	t.Run("a try that is rolled back leaves no unit", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a try that is rolled back leaves no unit", func(t *testing.T, e *env) {
 		own := errors.New("fn's own")
 		_, err := e.guard.Once(e.ctx(33), resource, payment, func(tx pgx.Tx) ([]byte, error) {
 			return []byte("lost"), errors.Join(e.addOne(t.Context())(tx), own)
@@ -110,9 +100,7 @@ func TestOnce(t *testing.T) {
 		require.Equal(t, "second", string(got))
 		require.Equal(t, int64(101), e.balance())
 	})
-	t.Run("what cannot work is refused", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "what cannot work is refused", func(t *testing.T, e *env) {
 		_, err := e.guard.Once(e.ctx(33), resource, guard.Unit{}, mustNotRun)
 		require.ErrorIs(t, err, token.ErrInvalid)
 		require.ErrorContains(t, err, "key")
@@ -153,9 +141,7 @@ func TestOnceInTheCallersTransaction(t *testing.T) {
 func TestOnceAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, level := range []pgx.TxIsoLevel{"", pgx.RepeatableRead, pgx.Serializable} {
-		t.Run(fmt.Sprint(level), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, fmt.Sprint(level), func(t *testing.T, e *env) {
 			g := e.with(func(g *sqlguard.Guard) { g.Tx.IsoLevel = level })
 			var group sync.WaitGroup
 			results := make(chan string, 8)
@@ -190,9 +176,7 @@ func TestOnceAtOnce(t *testing.T) {
 func TestOnceAfterALostCommit(t *testing.T) {
 	t.Parallel()
 	for name, swallow := range map[string]bool{"the COMMIT": true, "its reply": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, name, func(t *testing.T, e *env) {
 			fault := &commitFault{swallow: swallow}
 			// Without an incarnation the guard cannot settle the COMMIT, as after a crash.
 			e.exec("ALTER TABLE " + pgtest.In(e.schema, "incarnation") + " SET LOGGED")

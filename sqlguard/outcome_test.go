@@ -39,9 +39,7 @@ func TestOutcomesOfTheServer(t *testing.T) {
 		{"57014", nil},
 		{"ZF003", nil},
 	} {
-		t.Run("SQLSTATE "+c.code+" in fn, in a statement and at the commit", func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, "SQLSTATE "+c.code+" in fn, in a statement and at the commit", func(t *testing.T, e *env) {
 			raise := `DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '` + c.code + `'; END $$`
 			ctx := e.ctx(33)
 			check := func(err error) {
@@ -62,9 +60,7 @@ func TestOutcomesOfTheServer(t *testing.T) {
 			check(err)
 		})
 	}
-	t.Run("a session that was ended is evicted, wherever that is noticed", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a session that was ended is evicted, wherever that is noticed", func(t *testing.T, e *env) {
 		ctx := e.ctx(33)
 		end := func(tx pgx.Tx) error {
 			e.endSession(tx.Conn().PgConn().PID())
@@ -78,9 +74,7 @@ func TestOutcomesOfTheServer(t *testing.T) {
 		_, err = e.guard.On(resource).Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid()), pg_sleep(60)")
 		require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "in a statement: %v", err)
 	})
-	t.Run("a guarded write inside a guarded write has one outcome", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a guarded write inside a guarded write has one outcome", func(t *testing.T, e *env) {
 		e.admitted(34)
 		ctx := token.NewContext(e.ctx(33), token.Token{Resource: "account/43", Number: 1, Holder: "h"})
 		var refused int
@@ -130,7 +124,7 @@ func TestAnFnThatEndsTheTransaction(t *testing.T) {
 					require.Equal(t, []error{guard.ErrUnknown}, outcomes(err), "%s in mode %s: %v", name, mode, err)
 					require.Equal(t, fails != nil, errors.Is(err, mine), name)
 				}
-				g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
+				g := e.by(pool)
 				check(g.Update(ctx, resource, fn))
 				_, err := g.Once(ctx, resource, payment, func(tx pgx.Tx) ([]byte, error) { return nil, fn(tx) })
 				check(err)

@@ -24,9 +24,7 @@ func TestAPanicInABatchCostsNoConnection(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
 		for _, reportOnly := range []bool{false, true} {
-			t.Run(fmt.Sprintf("in mode %s, report-only %t", mode, reportOnly), func(t *testing.T) {
-				t.Parallel()
-				e := newEnv(t)
+			inEnv(t, fmt.Sprintf("in mode %s, report-only %t", mode, reportOnly), func(t *testing.T, e *env) {
 				e.exec("CREATE PROCEDURE " + e.schema + ".take(text) LANGUAGE sql AS ''")
 				e.exec("ALTER TABLE accounts ADD last_token bigint, ADD last_holder text")
 				pool, _ := wired(t, 1, inMode(mode))
@@ -79,29 +77,26 @@ func TestAPanicInABatchCostsNoConnection(t *testing.T) {
 // pgx does not cache a statement without text, and panics if a batch has one.
 func TestAnEmptyStatementIsAdmitted(t *testing.T) {
 	t.Parallel()
-	for _, mode := range modes {
-		t.Run("in mode "+mode.String(), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			pool, _ := wired(t, 1, inMode(mode))
-			on := e.with(func(g *sqlguard.Guard) { g.DB = pool }).On(resource)
-			_, err := pool.Exec(e.bounded(), "")
-			require.NoError(t, err)
-			tag, err := on.Exec(e.ctx(33), "")
-			require.NoError(t, err)
-			require.Zero(t, tag.RowsAffected())
-			require.Equal(t, "33 h33", e.mark(resource))
-			rows, err := on.Query(e.ctx(33), "")
-			require.NoError(t, err)
-			rows.Close()
-			require.NoError(t, rows.Err())
-			b := &pgx.Batch{}
-			b.Queue("")
-			require.NoError(t, on.SendBatch(e.ctx(33), b).Close())
-			_, err = on.Exec(e.ctx(32), "")
-			require.ErrorIs(t, err, guard.ErrStale)
-		})
-	}
+	inEveryMode(t, modes, func(t *testing.T, mode pgx.QueryExecMode) {
+		e := newEnv(t)
+		pool, _ := wired(t, 1, inMode(mode))
+		on := e.by(pool).On(resource)
+		_, err := pool.Exec(e.bounded(), "")
+		require.NoError(t, err)
+		tag, err := on.Exec(e.ctx(33), "")
+		require.NoError(t, err)
+		require.Zero(t, tag.RowsAffected())
+		require.Equal(t, "33 h33", e.mark(resource))
+		rows, err := on.Query(e.ctx(33), "")
+		require.NoError(t, err)
+		rows.Close()
+		require.NoError(t, rows.Err())
+		b := &pgx.Batch{}
+		b.Queue("")
+		require.NoError(t, on.SendBatch(e.ctx(33), b).Close())
+		_, err = on.Exec(e.ctx(32), "")
+		require.ErrorIs(t, err, guard.ErrStale)
+	})
 }
 
 const retries = 10
@@ -110,12 +105,10 @@ const retries = 10
 func TestZombieRetriesOnAPool(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
-		t.Run("ten refusals of every door leave the pool its connection, in mode "+mode.String(), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, "ten refusals of every door leave the pool its connection, in mode "+mode.String(), func(t *testing.T, e *env) {
 			e.admitted(34)
 			pool, w := wired(t, 1, inMode(mode))
-			g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
+			g := e.by(pool)
 			for name, door := range doors(e, g) {
 				for range retries {
 					require.ErrorIs(t, door(e.ctx(33), "zombie"), guard.ErrStale, name)
@@ -124,9 +117,7 @@ func TestZombieRetriesOnAPool(t *testing.T) {
 			require.Equal(t, int64(1), w.dials.Load())
 		})
 	}
-	t.Run("an admission inside BeginQuery costs a connection each time", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "an admission inside BeginQuery costs a connection each time", func(t *testing.T, e *env) {
 		e.admitted(34)
 		pool, w := wired(t, 1)
 		for range retries {
@@ -135,12 +126,10 @@ func TestZombieRetriesOnAPool(t *testing.T) {
 		}
 		require.Greater(t, w.dials.Load(), int64(retries/2), "the twin must make a storm of connections")
 	})
-	t.Run("a refusal, a conflict and a constraint leave prepared what is prepared", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a refusal, a conflict and a constraint leave prepared what is prepared", func(t *testing.T, e *env) {
 		e.admitted(34)
 		pool, w := wired(t, 1)
-		on := e.with(func(g *sqlguard.Guard) { g.DB = pool }).On(resource)
+		on := e.by(pool).On(resource)
 		insert := e.sql("INSERT INTO accounts (id) VALUES ($1)")
 		refused := func() { _, err := on.Exec(e.ctx(33), insert, 42); require.ErrorIs(t, err, guard.ErrStale) }
 		twice := func() { _, err := on.Exec(e.ctx(34), insert, 42); require.ErrorContains(t, err, "23505") }
@@ -148,11 +137,9 @@ func TestZombieRetriesOnAPool(t *testing.T) {
 		require.Equal(t, int64(1), w.during(twice))
 		require.Equal(t, int64(1), w.dials.Load())
 	})
-	t.Run("what was prepared against tables that have changed is prepared again", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "what was prepared against tables that have changed is prepared again", func(t *testing.T, e *env) {
 		pool, _ := wired(t, 1)
-		on := e.with(func(g *sqlguard.Guard) { g.DB = pool }).On(resource)
+		on := e.by(pool).On(resource)
 		all := e.sql("SELECT * FROM accounts")
 		_, err := on.Exec(e.ctx(33), all)
 		require.NoError(t, err)

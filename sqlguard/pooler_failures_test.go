@@ -23,34 +23,31 @@ import (
 // hazard P8
 func TestStressAPoolerThatDropsItsClients(t *testing.T) {
 	t.Parallel()
-	for _, mode := range pooledModes {
-		t.Run("in mode "+mode.String(), func(t *testing.T) {
-			t.Parallel()
-			e, url := newEnv(t), testenv.PgBouncer(t)
-			pool := client(t, url, mode, clients)
-			g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
-			ctx := e.ctx(33)
+	inEveryMode(t, pooledModes, func(t *testing.T, mode pgx.QueryExecMode) {
+		e, url := newEnv(t), testenv.PgBouncer(t)
+		pool := client(t, url, mode, clients)
+		g := e.by(pool)
+		ctx := e.ctx(33)
 
-			err := g.Update(ctx, resource, func(tx pgx.Tx) error {
-				return errors.Join(e.write(ctx, "in a transaction")(tx), testenv.DropPooled(ctx, url), e.write(ctx, "x")(tx))
-			})
-			require.Equal(t, "08P01", outcomeCode(err), "%v", err)
-			require.Empty(t, outcomes(err), "the commit was not sent: nothing applied")
-
-			row := e.open(pgx.TxOptions{})
-			_, err = row.Exec(ctx, e.sql("SELECT FROM accounts WHERE id = 42 FOR UPDATE"))
-			require.NoError(t, err)
-			late := async(func() error { return doors(e, g)["On.Exec"](ctx, "applied") })
-			e.awaitWaiting(1)
-			require.NoError(t, testenv.DropPooled(ctx, url))
-			err = await(t, late)
-			require.Equal(t, "08P01", outcomeCode(err), "%v", err)
-			require.Equal(t, []error{guard.ErrUnknown}, outcomes(err))
-			require.Empty(t, e.writer())
-			require.NoError(t, row.Commit(ctx))
-			e.await("what the session had got already", func() bool { return e.writer() == "applied" })
+		err := g.Update(ctx, resource, func(tx pgx.Tx) error {
+			return errors.Join(e.write(ctx, "in a transaction")(tx), testenv.DropPooled(ctx, url), e.write(ctx, "x")(tx))
 		})
-	}
+		require.Equal(t, "08P01", outcomeCode(err), "%v", err)
+		require.Empty(t, outcomes(err), "the commit was not sent: nothing applied")
+
+		row := e.open(pgx.TxOptions{})
+		_, err = row.Exec(ctx, e.sql("SELECT FROM accounts WHERE id = 42 FOR UPDATE"))
+		require.NoError(t, err)
+		late := async(func() error { return doors(e, g)["On.Exec"](ctx, "applied") })
+		e.awaitWaiting(1)
+		require.NoError(t, testenv.DropPooled(ctx, url))
+		err = await(t, late)
+		require.Equal(t, "08P01", outcomeCode(err), "%v", err)
+		require.Equal(t, []error{guard.ErrUnknown}, outcomes(err))
+		require.Empty(t, e.writer())
+		require.NoError(t, row.Commit(ctx))
+		e.await("what the session had got already", func() bool { return e.writer() == "applied" })
+	})
 }
 
 // A session that is ended replies with 57P01, which the pooler forwards.
@@ -58,46 +55,43 @@ func TestStressAPoolerThatDropsItsClients(t *testing.T) {
 // hazard P8
 func TestStressAnEndedSessionBehindAPooler(t *testing.T) {
 	t.Parallel()
-	for _, mode := range pooledModes {
-		t.Run("in mode "+mode.String(), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			pool := client(t, testenv.PgBouncer(t), mode, clients)
-			g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
-			ctx := e.ctx(33)
-			end := func(tx pgx.Tx) error { // pgx has the pooler's process id, not the session's
-				var pid uint32
-				err := tx.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid)
-				e.endSession(pid)
-				return err
-			}
-			t.Run("before a statement", func(t *testing.T) {
-				err := g.Update(ctx, resource, func(tx pgx.Tx) error { return errors.Join(end(tx), e.write(ctx, "x")(tx)) })
-				require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "%v", err)
-			})
-			t.Run("before the commit, long after it began", func(t *testing.T) {
-				err := g.Update(ctx, resource, func(tx pgx.Tx) error {
-					defer time.Sleep(100 * time.Millisecond) // then the commit pings first
-					return errors.Join(e.write(ctx, "x")(tx), end(tx))
-				})
-				require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "%v", err)
-			})
-			t.Run("in a statement", func(t *testing.T) {
-				_, err := g.On(resource).Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid()), pg_sleep(60)")
-				require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "%v", err)
-			})
-			t.Run("in the commit, which is settled", func(t *testing.T) {
-				e.exec("CREATE FUNCTION " + e.schema + ".ends() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()), pg_sleep(60); END'")
-				e.exec("CREATE CONSTRAINT TRIGGER ends AFTER UPDATE ON accounts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION " + e.schema + ".ends()")
-				err := g.Update(ctx, resource, e.write(ctx, "x"))
-				require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "%v", err)
-				e.exec("DROP TRIGGER ends ON accounts")
-			})
-			require.Empty(t, e.writer(), "applied nothing")
-			require.NoError(t, g.Update(ctx, resource, e.write(ctx, "33")), "the pooler has another session")
-			require.Equal(t, "33", e.writer())
+	inEveryMode(t, pooledModes, func(t *testing.T, mode pgx.QueryExecMode) {
+		e := newEnv(t)
+		pool := client(t, testenv.PgBouncer(t), mode, clients)
+		g := e.by(pool)
+		ctx := e.ctx(33)
+		end := func(tx pgx.Tx) error { // pgx has the pooler's process id, not the session's
+			var pid uint32
+			err := tx.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid)
+			e.endSession(pid)
+			return err
+		}
+		t.Run("before a statement", func(t *testing.T) {
+			err := g.Update(ctx, resource, func(tx pgx.Tx) error { return errors.Join(end(tx), e.write(ctx, "x")(tx)) })
+			require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "%v", err)
 		})
-	}
+		t.Run("before the commit, long after it began", func(t *testing.T) {
+			err := g.Update(ctx, resource, func(tx pgx.Tx) error {
+				defer time.Sleep(100 * time.Millisecond) // then the commit pings first
+				return errors.Join(e.write(ctx, "x")(tx), end(tx))
+			})
+			require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "%v", err)
+		})
+		t.Run("in a statement", func(t *testing.T) {
+			_, err := g.On(resource).Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid()), pg_sleep(60)")
+			require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "%v", err)
+		})
+		t.Run("in the commit, which is settled", func(t *testing.T) {
+			e.exec("CREATE FUNCTION " + e.schema + ".ends() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()), pg_sleep(60); END'")
+			e.exec("CREATE CONSTRAINT TRIGGER ends AFTER UPDATE ON accounts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION " + e.schema + ".ends()")
+			err := g.Update(ctx, resource, e.write(ctx, "x"))
+			require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "%v", err)
+			e.exec("DROP TRIGGER ends ON accounts")
+		})
+		require.Empty(t, e.writer(), "applied nothing")
+		require.NoError(t, g.Update(ctx, resource, e.write(ctx, "33")), "the pooler has another session")
+		require.Equal(t, "33", e.writer())
+	})
 }
 
 // The session that is ended is the pooler's. The pooler reports that to the holder, and
@@ -108,9 +102,7 @@ func TestStressPausedHolderIsEvictedBehindAPooler(t *testing.T) {
 	t.Parallel()
 	for _, mode := range pooledModes {
 		for name := range pauses(nil) {
-			t.Run(fmt.Sprintf("paused %s, in mode %s", name, mode), func(t *testing.T) {
-				t.Parallel()
-				e := newEnv(t)
+			inEnv(t, fmt.Sprintf("paused %s, in mode %s", name, mode), func(t *testing.T, e *env) {
 				pool := client(t, testenv.PgBouncer(t), mode, clients)
 				older := e.with(func(g *sqlguard.Guard) { g.DB, g.IdleTimeout = pool, -1 })
 				newer := e.with(func(g *sqlguard.Guard) { g.DB, g.IdleTimeout = pool, short })

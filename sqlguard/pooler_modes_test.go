@@ -111,7 +111,7 @@ func TestNamedStatementsBehindAPooler(t *testing.T) {
 			e, url := newEnv(t), testenv.PgBouncer(t)
 			first, second := client(t, url, pgx.QueryExecModeCacheStatement, 1), client(t, url, pgx.QueryExecModeCacheStatement, 1)
 			through := func(pool *pgxpool.Pool, writer string) error {
-				return doors(e, e.with(func(g *sqlguard.Guard) { g.DB = pool }))[name](e.ctx(33), writer)
+				return doors(e, e.by(pool))[name](e.ctx(33), writer)
 			}
 			e.admitted(33)
 			require.NoError(t, through(first, "first"), "a session for itself")
@@ -163,28 +163,25 @@ func TestStressManyClientsWithNamedStatementsBehindAPooler(t *testing.T) {
 // hazard P8
 func TestStressTableBehindAPooler(t *testing.T) {
 	t.Parallel()
-	for _, mode := range pooledModes {
-		t.Run("in mode "+mode.String(), func(t *testing.T) {
-			t.Parallel()
-			e, url := newRows(t), testenv.PgBouncer(t)
-			pool := client(t, url, mode, clients)
-			accounts := e.table(e.with(func(g *sqlguard.Guard) { g.DB = pool }))
-			for name, door := range rowDoors(e.env, accounts) {
-				t.Run(name, func(t *testing.T) { throughRow(t, e.env, door) })
+	inEveryMode(t, pooledModes, func(t *testing.T, mode pgx.QueryExecMode) {
+		e, url := newRows(t), testenv.PgBouncer(t)
+		pool := client(t, url, mode, clients)
+		accounts := e.table(e.by(pool))
+		for name, door := range rowDoors(e.env, accounts) {
+			t.Run(name, func(t *testing.T) { throughRow(t, e.env, door) })
+		}
+		if mode == pgx.QueryExecModeDescribeExec {
+			return // not among many clients: see TestStressDescribedStatementsBehindAPooler
+		}
+		t.Run("twelve clients with mixed tokens", func(t *testing.T) {
+			require.Empty(t, rivals(e, accounts.Update))
+			plain := func(ctx context.Context, _ any, set rowguard.Set) error {
+				_, err := pool.Exec(ctx, e.sql("UPDATE accounts SET writer = $1 WHERE id = 42"), set["writer"])
+				return err
 			}
-			if mode == pgx.QueryExecModeDescribeExec {
-				return // not among many clients: see TestStressDescribedStatementsBehindAPooler
-			}
-			t.Run("twelve clients with mixed tokens", func(t *testing.T) {
-				require.Empty(t, rivals(e, accounts.Update))
-				plain := func(ctx context.Context, _ any, set rowguard.Set) error {
-					_, err := pool.Exec(ctx, e.sql("UPDATE accounts SET writer = $1 WHERE id = 42"), set["writer"])
-					return err
-				}
-				require.NotEmpty(t, rivals(e, plain), "the twin, which asks for no mark")
-			})
+			require.NotEmpty(t, rivals(e, plain), "the twin, which asks for no mark")
 		})
-	}
+	})
 }
 
 // rivals lets twelve clients write their numbers in no order, and returns the writes

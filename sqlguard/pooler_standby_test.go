@@ -128,7 +128,7 @@ func TestAnAdmissionThatIsSentToAStandby(t *testing.T) {
 		s.admitted(34)
 		failed := errors.New("mine")
 		for _, pool := range s.clients(t) {
-			g := s.with(func(g *sqlguard.Guard) { g.DB = pool })
+			g := s.by(pool)
 			for _, sql := range []string{"SELECT 1", "SELECT 1/0"} {
 				for _, want := range []error{nil, failed} {
 					_ = g.Update(s.ctx(34), resource, func(tx pgx.Tx) error { _, _ = tx.Exec(t.Context(), sql); return want })
@@ -170,7 +170,7 @@ func TestStressAnAdmissionThatIsSentToAStandby(t *testing.T) {
 		pools := s.clients(t)
 		for name := range doors(s.env, s.guard) {
 			written := s.stale(pools, func(ctx context.Context, pool *pgxpool.Pool) error {
-				return doors(s.env, s.with(func(g *sqlguard.Guard) { g.DB = pool }))[name](ctx, "33")
+				return doors(s.env, s.by(pool))[name](ctx, "33")
 			}, func(mode pgx.QueryExecMode, err error) {
 				require.ErrorIs(t, err, guard.ErrStale, "%s in mode %s", name, mode)
 			})
@@ -190,7 +190,7 @@ func (s *splitter) torture(t *testing.T, writers, claims int) {
 	guards, numbers := make([]*sqlguard.Guard, writers), make([]int64, writers)
 	for i := range guards {
 		pool := client(t, s.url, modes[i%len(modes)], 1)
-		guards[i] = s.with(func(g *sqlguard.Guard) { g.DB = pool })
+		guards[i] = s.by(pool)
 	}
 	applied, refused := 0, 0
 	for claim := range claims {
@@ -260,7 +260,7 @@ func (s *splitter) refusedByTheStandby(t *testing.T) {
 	s.primary.CaughtUp()
 	for _, mode := range modes {
 		pool := client(t, s.standby.URL(), mode, 1)
-		g := s.with(func(g *sqlguard.Guard) { g.DB = pool })
+		g := s.by(pool)
 		for name, door := range s.everyDoor(g) {
 			for _, number := range []int64{32, 33, 34} {
 				err := door(s.ctx(number), "x")
@@ -336,7 +336,7 @@ func (s *splitter) cancelledByRecovery(t *testing.T) {
 	const lock = "(fencepost.lock_key('account/42'))::text"
 	for _, mode := range modes {
 		pool := client(t, s.standby.URL(), mode, 1)
-		all := doors(s.env, s.with(func(g *sqlguard.Guard) { g.DB = pool }))
+		all := doors(s.env, s.by(pool))
 		for name, want := range map[string]error{"On.Exec": guard.ErrUnknown, "On.SendBatch": guard.ErrUnknown, "Update": guard.ErrRetryable} {
 			s.onStandby("SELECT pg_advisory_lock" + lock)
 			late := async(func() error { return all[name](s.ctx(35), "x") })

@@ -20,23 +20,20 @@ import (
 // hazard P8
 func TestEveryDoorBehindAPooler(t *testing.T) {
 	t.Parallel()
-	for _, mode := range pooledModes {
-		t.Run("in mode "+mode.String(), func(t *testing.T) {
-			t.Parallel()
-			e, url := newEnv(t), testenv.PgBouncer(t)
-			pool := client(t, url, mode, clients)
-			g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
-			for name, door := range doors(e, g) {
-				t.Run(name, func(t *testing.T) { through(t, e, door) })
-			}
-			t.Run("Mint", func(t *testing.T) {
-				e.exec("DELETE FROM marks")
-				tok, err := g.Mint(e.bounded(), resource, "minted")
-				require.NoError(t, err)
-				require.Equal(t, fmt.Sprintf("%d minted", tok.Number), e.mark(resource))
-			})
+	inEveryMode(t, pooledModes, func(t *testing.T, mode pgx.QueryExecMode) {
+		e, url := newEnv(t), testenv.PgBouncer(t)
+		pool := client(t, url, mode, clients)
+		g := e.by(pool)
+		for name, door := range doors(e, g) {
+			t.Run(name, func(t *testing.T) { through(t, e, door) })
+		}
+		t.Run("Mint", func(t *testing.T) {
+			e.exec("DELETE FROM marks")
+			tok, err := g.Mint(e.bounded(), resource, "minted")
+			require.NoError(t, err)
+			require.Equal(t, fmt.Sprintf("%d minted", tok.Number), e.mark(resource))
 		})
-	}
+	})
 }
 
 // Twelve clients with mixed tokens share four sessions. torture_test.go describes what is
@@ -78,42 +75,39 @@ const ownSettings = "SET idle_in_transaction_session_timeout = '2h'; SET lock_ti
 // hazard P8
 func TestStressNothingIsLeftInThePoolersSessions(t *testing.T) {
 	t.Parallel()
-	for _, mode := range pooledModes {
-		t.Run("in mode "+mode.String(), func(t *testing.T) {
-			t.Parallel()
-			e, url := newEnv(t), testenv.PgBouncer(t)
-			before := everySession(t, url, sessions, ownSettings)
-			for _, s := range before {
-				require.Equal(t, session{PID: s.PID, Idle: "2h", Lock: "50s", Synch: "off"}, s)
-			}
-			pool := client(t, url, mode, clients)
-			g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
-			var group sync.WaitGroup
-			for i := range int64(clients) {
-				group.Go(func() {
-					for _, err := range busy(e, g, i+1) {
-						// An older client deletes the row to insert it again, and is
-						// stale by then.
-						if err != nil && !errors.Is(err, guard.ErrStale) && !errors.Is(err, pgx.ErrNoRows) {
-							t.Errorf("client %d: %v", i, err)
-						}
+	inEveryMode(t, pooledModes, func(t *testing.T, mode pgx.QueryExecMode) {
+		e, url := newEnv(t), testenv.PgBouncer(t)
+		before := everySession(t, url, sessions, ownSettings)
+		for _, s := range before {
+			require.Equal(t, session{PID: s.PID, Idle: "2h", Lock: "50s", Synch: "off"}, s)
+		}
+		pool := client(t, url, mode, clients)
+		g := e.by(pool)
+		var group sync.WaitGroup
+		for i := range int64(clients) {
+			group.Go(func() {
+				for _, err := range busy(e, g, i+1) {
+					// An older client deletes the row to insert it again, and is
+					// stale by then.
+					if err != nil && !errors.Is(err, guard.ErrStale) && !errors.Is(err, pgx.ErrNoRows) {
+						t.Errorf("client %d: %v", i, err)
 					}
-				})
-			}
-			group.Wait()
-			require.Equal(t, before, everySession(t, url, sessions, "SELECT 1"))
+				}
+			})
+		}
+		group.Wait()
+		require.Equal(t, before, everySession(t, url, sessions, "SELECT 1"))
 
-			// The twin uses settings and locks of the session.
-			twin := everySession(t, url, 1, `SET idle_in_transaction_session_timeout = '5s'; SET lock_timeout = '5s';
-				SET fencepost.admitted = 'account/42'; SET synchronous_commit = on; SELECT pg_advisory_lock_shared(9651)`)
-			left := everySession(t, url, sessions, "SELECT 1")
-			for pid, s := range twin {
-				require.Equal(t, session{PID: pid, Idle: "5s", Lock: "5s", Admitted: "account/42", Synch: "on", Locks: 1}, s)
-				require.Equal(t, s, left[pid], "the next client finds it")
-			}
-			everySession(t, url, sessions, "SELECT pg_advisory_unlock_all()") // the lock would outlive the test
-		})
-	}
+		// The twin uses settings and locks of the session.
+		twin := everySession(t, url, 1, `SET idle_in_transaction_session_timeout = '5s'; SET lock_timeout = '5s';
+			SET fencepost.admitted = 'account/42'; SET synchronous_commit = on; SELECT pg_advisory_lock_shared(9651)`)
+		left := everySession(t, url, sessions, "SELECT 1")
+		for pid, s := range twin {
+			require.Equal(t, session{PID: pid, Idle: "5s", Lock: "5s", Admitted: "account/42", Synch: "on", Locks: 1}, s)
+			require.Equal(t, s, left[pid], "the next client finds it")
+		}
+		everySession(t, url, sessions, "SELECT pg_advisory_unlock_all()") // the lock would outlive the test
+	})
 }
 
 // busy tries every door, commits some transactions and rolls back others, and returns the

@@ -104,35 +104,32 @@ func TestUnadmittedWritesOfAProtectedTable(t *testing.T) {
 
 func TestEveryDoorToAProtectedTable(t *testing.T) {
 	t.Parallel()
-	for _, mode := range modes {
-		t.Run("in mode "+mode.String(), func(t *testing.T) {
-			t.Parallel()
-			e := protected(t, "enforce")
-			pool, w := wired(t, 1, inMode(mode))
-			for name, door := range doors(e, e.with(func(g *sqlguard.Guard) { g.DB = pool })) {
-				t.Run(name, func(t *testing.T) {
-					e.exec("DELETE FROM marks")
-					require.NoError(t, door(e.ctx(33), "33"))
-					require.NoError(t, door(e.ctx(33), "33 again"))
-					require.Equal(t, "33 again", e.writer())
-					require.NoError(t, door(e.ctx(34), "34"))
-					require.ErrorIs(t, door(e.ctx(33), "late"), guard.ErrStale)
-					require.ErrorIs(t, door(e.as(34, "impostor"), "impostor"), guard.ErrCollision)
-					_, err := pool.Exec(e.ctx(34), e.sql("UPDATE accounts SET writer = 'forgotten' WHERE id = 42"))
-					unguarded(t, err)
-					require.Equal(t, "34", e.writer())
-				})
-			}
-			require.Equal(t, int64(1), w.dials.Load(), "no refusal costs a connection")
-		})
-	}
+	inEveryMode(t, modes, func(t *testing.T, mode pgx.QueryExecMode) {
+		e := protected(t, "enforce")
+		pool, w := wired(t, 1, inMode(mode))
+		for name, door := range doors(e, e.by(pool)) {
+			t.Run(name, func(t *testing.T) {
+				e.exec("DELETE FROM marks")
+				require.NoError(t, door(e.ctx(33), "33"))
+				require.NoError(t, door(e.ctx(33), "33 again"))
+				require.Equal(t, "33 again", e.writer())
+				require.NoError(t, door(e.ctx(34), "34"))
+				require.ErrorIs(t, door(e.ctx(33), "late"), guard.ErrStale)
+				require.ErrorIs(t, door(e.as(34, "impostor"), "impostor"), guard.ErrCollision)
+				_, err := pool.Exec(e.ctx(34), e.sql("UPDATE accounts SET writer = 'forgotten' WHERE id = 42"))
+				unguarded(t, err)
+				require.Equal(t, "34", e.writer())
+			})
+		}
+		require.Equal(t, int64(1), w.dials.Load(), "no refusal costs a connection")
+	})
 }
 
 func TestProtectedTableAndOtherResources(t *testing.T) {
 	t.Parallel()
 	e := protected(t, "enforce")
 	pool, w := wired(t, 1)
-	g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
+	g := e.by(pool)
 	e.admitted(33)
 	ctx := e.ctx(33)
 	const other = "UPDATE accounts SET writer = 'x' WHERE id = 43"

@@ -9,15 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/sqlguard"
 )
 
 func TestSendBatch(t *testing.T) {
 	t.Parallel()
 	set := "UPDATE accounts SET writer = $1 WHERE id = 42 RETURNING writer"
-	t.Run("results can be read one by one, and Close commits", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "results can be read one by one, and Close commits", func(t *testing.T, e *env) {
 		b := &pgx.Batch{}
 		for _, who := range []string{"a", "b", "c", "d"} {
 			b.Queue(e.sql(set), who)
@@ -43,12 +40,10 @@ func TestSendBatch(t *testing.T) {
 		require.Error(t, err)
 		require.Equal(t, "d", e.writer())
 	})
-	t.Run("callbacks run", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "callbacks run", func(t *testing.T, e *env) {
 		for _, mode := range modes {
 			pool, _ := wired(t, 1, inMode(mode))
-			on := e.with(func(g *sqlguard.Guard) { g.DB = pool }).On(resource)
+			on := e.by(pool).On(resource)
 			var who, again string
 			var affected int64
 			b := &pgx.Batch{}
@@ -63,13 +58,11 @@ func TestSendBatch(t *testing.T) {
 			require.Equal(t, "c", e.writer())
 		}
 	})
-	t.Run("an error of the server applies nothing, one of a callback leaves it open", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "an error of the server applies nothing, one of a callback leaves it open", func(t *testing.T, e *env) {
 		own := errors.New("own")
 		for _, mode := range modes {
 			pool, w := wired(t, 1, inMode(mode))
-			on := e.with(func(g *sqlguard.Guard) { g.DB = pool }).On(resource)
+			on := e.by(pool).On(resource)
 			b := &pgx.Batch{}
 			b.Queue(e.sql(set), "never")
 			b.Queue("SELECT 1 / $1::int", 0).QueryRow(func(row pgx.Row) error { _ = row.Scan(nil); return own })
@@ -100,9 +93,7 @@ func TestSendBatch(t *testing.T) {
 			require.Equal(t, int64(1), w.dials.Load(), mode)
 		}
 	})
-	t.Run("no callback runs after one that failed or panicked", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "no callback runs after one that failed or panicked", func(t *testing.T, e *env) {
 		b := &pgx.Batch{}
 		b.Queue(e.sql(set), "x").Exec(func(pgconn.CommandTag) error { return errors.New("own") })
 		for range 3 {
@@ -115,18 +106,14 @@ func TestSendBatch(t *testing.T) {
 		require.Error(t, br.Close())
 		require.Zero(t, e.pool.Stat().AcquiredConns())
 	})
-	t.Run("a refused batch applies nothing", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a refused batch applies nothing", func(t *testing.T, e *env) {
 		e.admitted(34)
 		b := &pgx.Batch{}
 		b.Queue(e.sql(set), "stale").Exec(func(pgconn.CommandTag) error { panic("called") })
 		require.ErrorIs(t, e.guard.On(resource).SendBatch(e.ctx(33), b).Close(), guard.ErrStale)
 		require.Empty(t, e.writer())
 	})
-	t.Run("a batch that begins a transaction is refused, an empty one is admitted", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a batch that begins a transaction is refused, an empty one is admitted", func(t *testing.T, e *env) {
 		b := &pgx.Batch{}
 		b.BeginTx(pgx.TxOptions{})
 		require.ErrorContains(t, e.guard.On(resource).SendBatch(e.ctx(33), b).Close(), "do not call BeginTx")
@@ -137,9 +124,7 @@ func TestSendBatch(t *testing.T) {
 
 func TestRows(t *testing.T) {
 	t.Parallel()
-	t.Run("rows that are not read to their end are committed by Close", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "rows that are not read to their end are committed by Close", func(t *testing.T, e *env) {
 		rows, err := e.guard.On(resource).Query(e.ctx(33), e.sql("UPDATE accounts SET writer = 'x' RETURNING id"))
 		require.NoError(t, err)
 		require.True(t, rows.Next())
@@ -154,9 +139,7 @@ func TestRows(t *testing.T) {
 		require.Equal(t, "x", e.writer())
 		require.Zero(t, e.pool.Stat().AcquiredConns())
 	})
-	t.Run("an error in the middle of the rows is an ordinary one", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "an error in the middle of the rows is an ordinary one", func(t *testing.T, e *env) {
 		rows, err := e.guard.On(resource).Query(e.ctx(33), "SELECT 1 / (43 - id) FROM generate_series(42, 44) AS id")
 		require.NoError(t, err)
 		for rows.Next() {
@@ -165,13 +148,11 @@ func TestRows(t *testing.T) {
 		require.Empty(t, outcomes(rows.Err()))
 		require.Zero(t, e.pool.Stat().AcquiredConns())
 	})
-	t.Run("an error while scanning leaves the outcome open and the connection free", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "an error while scanning leaves the outcome open and the connection free", func(t *testing.T, e *env) {
 		set := e.sql("UPDATE accounts SET writer = $1 RETURNING writer")
 		for _, mode := range modes {
 			pool, w := wired(t, 1, inMode(mode))
-			on := e.with(func(g *sqlguard.Guard) { g.DB = pool }).On(resource)
+			on := e.by(pool).On(resource)
 			rows, err := on.Query(e.ctx(33), set, mode.String())
 			require.NoError(t, err)
 			require.True(t, rows.Next())

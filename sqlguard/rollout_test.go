@@ -29,7 +29,7 @@ func TestRollOut(t *testing.T) {
 		g.DB, g.DangerouslyReportOnly = pool, true
 		g.Hooks.Reported = func(context.Context, error) { reports.Add(1) }
 	})
-	enforcing := e.with(func(g *sqlguard.Guard) { g.DB = pool })
+	enforcing := e.by(pool)
 	protect := func(mode string) {
 		e.exec("SELECT "+e.schema+".protect($1::text::regclass, $2, $3)", e.schema+".accounts", "'account/' || id", mode)
 	}

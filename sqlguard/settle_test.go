@@ -113,7 +113,7 @@ func TestALostReplyToACommitIsSettled(t *testing.T) {
 	e := newEnv(t)
 	fault := &commitFault{}
 	pool := pgtest.Connect(t, fault.breaks)
-	g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
+	g := e.by(pool)
 	for _, all := range []bool{false, true} {
 		before, ctx := e.balance(), e.ctx(33)
 		fault.then = e.committed(before + 1)
@@ -173,7 +173,7 @@ func TestALateCommitIsSettled(t *testing.T) {
 	}
 	fault := &commitFault{}
 	proxy, pool := late(fault)
-	g, ctx, before := e.with(func(g *sqlguard.Guard) { g.DB = pool }), e.ctx(33), e.balance()
+	g, ctx, before := e.by(pool), e.ctx(33), e.balance()
 	require.NoError(t, g.Update(ctx, resource, e.addOne(ctx)))
 	err := g.Update(ctx, resource, fault.after(func(tx pgx.Tx) error {
 		err := e.addOne(ctx)(tx)
@@ -218,7 +218,7 @@ func TestACommitIsSettledBehindPgBouncer(t *testing.T) {
 			c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 			fault.breaks(c)
 		})
-		g, ctx, before := e.with(func(g *sqlguard.Guard) { g.DB = pool }), e.ctx(33), e.balance()
+		g, ctx, before := e.by(pool), e.ctx(33), e.balance()
 		require.NoError(t, g.Update(ctx, resource, e.addOne(ctx)))
 		if !swallow {
 			fault.then = e.committed(before + 2)
@@ -302,7 +302,7 @@ func TestStressAnIDOfAnotherServerIsNotBelieved(t *testing.T) {
 		promoted.pool = pgtest.Pool(t, standby.URL(), nil)
 		again = promoted.reaches(id)
 	}
-	g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
+	g := e.by(pool)
 	ctx := e.ctx(33)
 	err := g.Update(ctx, resource, fault.after(func(tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, "SELECT pg_current_xact_id()::text::bigint").Scan(&id); err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,7 +112,7 @@ func TestSteps(t *testing.T) {
 				commit = fmt.Sprintf("%x", sha256.Sum256([]byte(commit)))[:48]
 			}
 			pool, arm := dropsReplies(t, commit, mode, leave)
-			g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
+			g := e.by(pool)
 			require.NoError(t, g.Update(ctx, resource, e.write(ctx, "x")))
 			arm.Store(true)
 			steps := during(&h, func() { require.ErrorIs(t, g.Update(ctx, resource, e.write(ctx, "y")), guard.ErrUnknown) })
@@ -119,7 +120,7 @@ func TestSteps(t *testing.T) {
 
 			ctx = h.Listen(e.ctx(35))
 			pool, arm = dropsReplies(t, "'y'", mode, func() {})
-			g = e.with(func(g *sqlguard.Guard) { g.DB = pool })
+			g = e.by(pool)
 			set := e.sql("UPDATE accounts SET writer = $1 WHERE id = 42 OR writer = 'y'")
 			_, err := g.On(resource).Exec(ctx, set, "x") // prepares, in modes that do
 			require.NoError(t, err)
@@ -141,9 +142,7 @@ func TestSteps(t *testing.T) {
 func TestStepsOfOnce(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []string{"none", "reply", "commit"} {
-		t.Run("lost: "+fault, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, "lost: "+fault, func(t *testing.T, e *env) {
 			e.admitted(33)
 			h := hooktest.Record{DropReplies: fault == "reply", DropCommits: fault == "commit"}
 			unit := []any{failpoint.Tried{Resource: resource, Key: payment.Key}}
@@ -191,7 +190,7 @@ func TestAStepIsWhereItsNameSays(t *testing.T) {
 	pool, _ := wired(t, 1)
 	var pid int
 	require.NoError(t, pool.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&pid))
-	g := e.with(func(g *sqlguard.Guard) { g.DB = pool })
+	g := e.by(pool)
 	type sight struct{ transaction, locked, written bool }
 	seen := map[failpoint.Step]sight{}
 	h := hooktest.Record{OnStep: func(step failpoint.Step) {
@@ -249,86 +248,51 @@ func TestAnUnguardedTwinWritesThroughEveryDoor(t *testing.T) {
 // ErrUnknown, and the pool loses no connection.
 func TestALostAnswerIsUnknown(t *testing.T) {
 	t.Parallel()
-	for _, mode := range modes {
-		t.Run("in mode "+mode.String(), func(t *testing.T) {
-			t.Parallel()
-			e := newRows(t)
-			e.claimed(33)
-			e.admitted(33)
-			pool, w := wired(t, 1, inMode(mode))
-			require.NoError(t, pool.Ping(t.Context()))
-			over := func(db sqlguard.DB) *sqlguard.Guard { return e.with(func(g *sqlguard.Guard) { g.DB = db }) }
-			set := e.sql("UPDATE accounts SET writer = $1 WHERE id = 42")
-			for name, c := range map[string]struct {
-				write func(h *hooktest.Record, g *sqlguard.Guard) error
-				steps string
-			}{
-				"Update": {func(h *hooktest.Record, g *sqlguard.Guard) error {
-					ctx := h.Listen(e.ctx(33))
-					return g.Update(ctx, resource, e.write(ctx, "x"))
-				}, "begin admitted commit unknown"},
-				"On.Exec": {func(h *hooktest.Record, g *sqlguard.Guard) error {
-					_, err := g.On(resource).Exec(h.Listen(e.ctx(33)), set, "x")
-					return err
-				}, "begin unknown"},
-				"On.Exec, in BEGIN and COMMIT": {func(h *hooktest.Record, g *sqlguard.Guard) error {
-					begins := *g
-					begins.Tx.IsoLevel = pgx.ReadCommitted
-					_, err := begins.On(resource).Exec(h.Listen(e.ctx(33)), set, "x")
-					return err
-				}, "begin unknown"},
-				"On.QueryRow": {func(h *hooktest.Record, g *sqlguard.Guard) error {
-					return g.On(resource).QueryRow(h.Listen(e.ctx(33)), set+" RETURNING id", "x").Scan(nil)
-				}, "begin unknown"},
-				"On.Query": {func(h *hooktest.Record, g *sqlguard.Guard) error {
-					rows, err := g.On(resource).Query(h.Listen(e.ctx(33)), set+" RETURNING id", "x")
-					if err != nil {
-						return err
-					}
-					rows.Close()
-					return rows.Err()
-				}, "begin unknown"},
-				"On.SendBatch": {func(h *hooktest.Record, g *sqlguard.Guard) error {
-					b := &pgx.Batch{}
-					b.Queue(set, "x")
-					return g.On(resource).SendBatch(h.Listen(e.ctx(33)), b).Close()
-				}, "begin unknown"},
-				"Table.Update": {func(h *hooktest.Record, g *sqlguard.Guard) error {
-					return e.table(g).Update(h.Listen(e.ctx(33)), 42, setWriter)
-				}, "begin unknown"},
-				"Table.Upsert": {func(h *hooktest.Record, g *sqlguard.Guard) error {
-					return e.table(g).Upsert(h.Listen(e.ctx(33)), 42, setWriter)
-				}, "begin unknown"},
-				"Table.Update, protected": {func(h *hooktest.Record, g *sqlguard.Guard) error {
-					protected := *e.table(g)
-					protected.Protected = true
-					return protected.Update(h.Listen(e.ctx(33)), 42, setWriter)
-				}, "begin unknown"},
-			} {
-				t.Run(name, func(t *testing.T) {
-					e.exec("UPDATE accounts SET writer = ''")
-					h, before := hooktest.Record{DropReplies: true}, w.dials.Load()
-					err := c.write(&h, over(pool))
-					require.ErrorIs(t, err, guard.ErrUnknown)
-					require.Equal(t, "x", e.writer(), "it is applied")
-					require.Equal(t, []string{c.steps}, h.Transactions())
-					require.Equal(t, []any{h.Keys[0]}, h.ReplyKeys)
-					require.NoError(t, pool.Ping(t.Context()))
-					require.Equal(t, before+1, w.dials.Load(), "the connection is another")
-
-					kept := hooktest.Record{}
-					require.NoError(t, c.write(&kept, over(pool)))
-					require.Len(t, kept.ReplyKeys, 1)
-
-					e.exec("UPDATE accounts SET writer = ''")
-					h = hooktest.Record{DropReplies: true}
-					require.ErrorIs(t, pool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error { return c.write(&h, over(conn)) }), guard.ErrUnknown)
-					require.Equal(t, "x", e.writer(), "over a connection of the caller's")
-					require.NoError(t, pool.Ping(t.Context()))
-				})
+	inEveryMode(t, modes, func(t *testing.T, mode pgx.QueryExecMode) {
+		e := newRows(t)
+		e.claimed(33)
+		e.admitted(33)
+		pool, w := wired(t, 1, inMode(mode))
+		require.NoError(t, pool.Ping(t.Context()))
+		for name, steps := range map[string]string{
+			"Update": "begin admitted commit unknown", "On.Exec": "begin unknown", "On.Exec, in BEGIN and COMMIT": "begin unknown",
+			"On.QueryRow": "begin unknown", "On.Query": "begin unknown", "On.SendBatch": "begin unknown",
+			"Table.Update": "begin unknown", "Table.Upsert": "begin unknown", "Table.Update, protected": "begin unknown",
+		} {
+			write := func(h *hooktest.Record, db sqlguard.DB) error {
+				g, door := e.by(db), name
+				if first, begins := strings.CutSuffix(name, ", in BEGIN and COMMIT"); begins {
+					g.Tx.IsoLevel, door = pgx.ReadCommitted, first
+				}
+				write := doors(e.env, g)[door]
+				if row, found := strings.CutPrefix(door, "Table."); found {
+					write = rowDoors(e.env, e.table(g))[row]
+				}
+				return write(h.Listen(e.ctx(33)), "x")
 			}
-		})
-	}
+			t.Run(name, func(t *testing.T) {
+				e.exec("UPDATE accounts SET writer = ''")
+				h, before := hooktest.Record{DropReplies: true}, w.dials.Load()
+				err := write(&h, pool)
+				require.ErrorIs(t, err, guard.ErrUnknown)
+				require.Equal(t, "x", e.writer(), "it is applied")
+				require.Equal(t, []string{steps}, h.Transactions())
+				require.Equal(t, []any{h.Keys[0]}, h.ReplyKeys)
+				require.NoError(t, pool.Ping(t.Context()))
+				require.Equal(t, before+1, w.dials.Load(), "the connection is another")
+
+				kept := hooktest.Record{}
+				require.NoError(t, write(&kept, pool))
+				require.Len(t, kept.ReplyKeys, 1)
+
+				e.exec("UPDATE accounts SET writer = ''")
+				h = hooktest.Record{DropReplies: true}
+				require.ErrorIs(t, pool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error { return write(&h, conn) }), guard.ErrUnknown)
+				require.Equal(t, "x", e.writer(), "over a connection of the caller's")
+				require.NoError(t, pool.Ping(t.Context()))
+			})
+		}
+	})
 }
 
 func TestNoAnswerIsLostOfWhatDoesNotCommitAWrite(t *testing.T) {
@@ -340,7 +304,7 @@ func TestNoAnswerIsLostOfWhatDoesNotCommitAWrite(t *testing.T) {
 	ctx, zombie := h.Listen(e.ctx(33)), h.Listen(e.ctx(32))
 	on, inTx := e.guard.On(resource), func(do func(g *sqlguard.Guard) error) func() error {
 		return func() error {
-			return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error { return do(e.with(func(g *sqlguard.Guard) { g.DB = tx })) })
+			return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error { return do(e.by(tx)) })
 		}
 	}
 	for name, c := range map[string]struct {

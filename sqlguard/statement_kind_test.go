@@ -141,48 +141,43 @@ func FuzzStatementKind(f *testing.F) {
 func TestAStatementInDisguiseEndsNoTransaction(t *testing.T) {
 	t.Parallel()
 	set := "UPDATE accounts SET writer = 'x' WHERE id = 42"
-	for _, mode := range modes {
-		t.Run("in mode "+mode.String(), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			pool, _ := wired(t, 1, inMode(mode))
-			on := e.with(func(g *sqlguard.Guard) { g.DB = pool }).On(resource)
-			e.admitted(33)
-			for _, end := range []string{
-				";COMMIT", "ROLLBACK /* TO */", ";PREPARE TRANSACTION 'x'", "/**/COMMIT AND CHAIN", set + "; COMMIT", "SAVEPOINT a; ROLLBACK TO a; COMMIT",
-				set + "; " + set, "ROLLBACK -- TO a", "SELECT 'a", "SELECT $a$ $$", "SELECT 1 /* /* */", `SELECT "a`, "SELECT (1", "COMMIT PREPARED 'x'",
-			} {
-				end = e.sql(end)
-				_, err := on.Exec(e.ctx(33), end)
-				require.ErrorContains(t, err, "sqlguard: ", end)
-				_, err = on.Query(e.ctx(33), end)
-				require.ErrorContains(t, err, "sqlguard: ", end)
-				require.ErrorContains(t, on.QueryRow(e.ctx(33), end).Scan(), "sqlguard: ", end)
-				b := &pgx.Batch{}
-				b.Queue(e.sql(set))
-				b.Queue(end)
-				require.ErrorContains(t, on.SendBatch(e.ctx(33), b).Close(), "sqlguard: ", end)
-				_, err = on.Exec(e.ctx(33), "SELECT 1", rewriting(end))
-				require.ErrorContains(t, err, "sqlguard: ", end)
-			}
-			require.Empty(t, e.writer(), "nothing was applied")
-			_, err := on.Exec(e.ctx(33), e.sql(";; -- so\n"+set+" ; /* and */ ;"))
-			require.NoError(t, err, "what is empty is no statement")
-			require.Equal(t, "x", e.writer())
-			for _, empty := range []string{"", ";", " -- so", "/**/;;"} {
-				_, err := on.Exec(e.ctx(33), empty)
-				require.NoError(t, err, "%q", empty)
-				b := &pgx.Batch{}
-				b.Queue(empty)
-				b.Queue(e.sql("UPDATE accounts SET writer = $1 WHERE id = 42"), empty)
-				require.NoError(t, on.SendBatch(e.ctx(33), b).Close(), "%q", empty)
-				require.Equal(t, empty, e.writer())
-			}
-		})
-	}
-	t.Run("the twin, which reads only the first word, applies a stale write", func(t *testing.T) {
-		t.Parallel()
+	inEveryMode(t, modes, func(t *testing.T, mode pgx.QueryExecMode) {
 		e := newEnv(t)
+		pool, _ := wired(t, 1, inMode(mode))
+		on := e.by(pool).On(resource)
+		e.admitted(33)
+		for _, end := range []string{
+			";COMMIT", "ROLLBACK /* TO */", ";PREPARE TRANSACTION 'x'", "/**/COMMIT AND CHAIN", set + "; COMMIT", "SAVEPOINT a; ROLLBACK TO a; COMMIT",
+			set + "; " + set, "ROLLBACK -- TO a", "SELECT 'a", "SELECT $a$ $$", "SELECT 1 /* /* */", `SELECT "a`, "SELECT (1", "COMMIT PREPARED 'x'",
+		} {
+			end = e.sql(end)
+			_, err := on.Exec(e.ctx(33), end)
+			require.ErrorContains(t, err, "sqlguard: ", end)
+			_, err = on.Query(e.ctx(33), end)
+			require.ErrorContains(t, err, "sqlguard: ", end)
+			require.ErrorContains(t, on.QueryRow(e.ctx(33), end).Scan(), "sqlguard: ", end)
+			b := &pgx.Batch{}
+			b.Queue(e.sql(set))
+			b.Queue(end)
+			require.ErrorContains(t, on.SendBatch(e.ctx(33), b).Close(), "sqlguard: ", end)
+			_, err = on.Exec(e.ctx(33), "SELECT 1", rewriting(end))
+			require.ErrorContains(t, err, "sqlguard: ", end)
+		}
+		require.Empty(t, e.writer(), "nothing was applied")
+		_, err := on.Exec(e.ctx(33), e.sql(";; -- so\n"+set+" ; /* and */ ;"))
+		require.NoError(t, err, "what is empty is no statement")
+		require.Equal(t, "x", e.writer())
+		for _, empty := range []string{"", ";", " -- so", "/**/;;"} {
+			_, err := on.Exec(e.ctx(33), empty)
+			require.NoError(t, err, "%q", empty)
+			b := &pgx.Batch{}
+			b.Queue(empty)
+			b.Queue(e.sql("UPDATE accounts SET writer = $1 WHERE id = 42"), empty)
+			require.NoError(t, on.SendBatch(e.ctx(33), b).Close(), "%q", empty)
+			require.Equal(t, empty, e.writer())
+		}
+	})
+	inEnv(t, "the twin, which reads only the first word, applies a stale write", func(t *testing.T, e *env) {
 		e.admitted(33)
 		pool, _ := wired(t, 1, inMode(pgx.QueryExecModeSimpleProtocol))
 		b := &pgx.Batch{}
@@ -256,9 +251,7 @@ func TestAPreparedEndIsUnknown(t *testing.T) {
 			return br.Close()
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, name, func(t *testing.T, e *env) {
 			e.admitted(33)
 			for _, inside := range []bool{false, true} {
 				for _, end := range []string{"COMMIT", "ROLLBACK"} {
@@ -266,7 +259,7 @@ func TestAPreparedEndIsUnknown(t *testing.T) {
 					require.NoError(t, err)
 					_, err = conn.Conn().Prepare(t.Context(), "quietly", end)
 					require.NoError(t, err)
-					g := e.with(func(g *sqlguard.Guard) { g.DB = conn })
+					g := e.by(conn)
 					if inside {
 						tx, err := conn.Begin(t.Context())
 						require.NoError(t, err)
@@ -280,9 +273,7 @@ func TestAPreparedEndIsUnknown(t *testing.T) {
 			}
 		})
 	}
-	t.Run("and so is a COMMIT inside a closure", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "and so is a COMMIT inside a closure", func(t *testing.T, e *env) {
 		e.admitted(33)
 		err := e.guard.Update(e.ctx(33), resource, func(tx pgx.Tx) error {
 			_, err := tx.Exec(e.ctx(33), "COMMIT")

@@ -26,9 +26,7 @@ import (
 func TestPausedBetweenCheckAndWrite(t *testing.T) {
 	t.Parallel()
 	// hazard G1
-	t.Run("a mark that is read first and then trusted admits the stale write", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a mark that is read first and then trusted admits the stale write", func(t *testing.T, e *env) {
 		e.admitted(33)
 		checked := e.mark(resource) == "33 h33" // A's token is the newest, and A is paused here
 		require.NoError(t, e.guard.Update(e.ctx(34), resource, e.write(e.bounded(), "B")))
@@ -38,9 +36,7 @@ func TestPausedBetweenCheckAndWrite(t *testing.T) {
 		require.Equal(t, "A", e.writer(), "the twin must be corrupted")
 	})
 	// hazard G1
-	t.Run("the guard refuses it", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "the guard refuses it", func(t *testing.T, e *env) {
 		for name := range doors(e, e.guard) {
 			e.exec("DELETE FROM marks")
 			e.admitted(33)
@@ -83,9 +79,7 @@ func TestReadModifyWrite(t *testing.T) {
 		return err
 	}
 	// hazard G3
-	t.Run("fenced on the write only, an acknowledged update is lost", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "fenced on the write only, an acknowledged update is lost", func(t *testing.T, e *env) {
 		e.admitted(33)
 		read := e.balance()                     // B reads 100
 		require.NoError(t, add(e, 33, 50))      // A withdraws 50 and is admitted: B has not written yet
@@ -93,9 +87,7 @@ func TestReadModifyWrite(t *testing.T) {
 		require.Equal(t, int64(110), e.balance(), "the twin must lose A's 50")
 	})
 	// hazard G3
-	t.Run("claimed before the read, the older token is refused", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "claimed before the read, the older token is refused", func(t *testing.T, e *env) {
 		e.admitted(33, 34)
 		read := e.balance()
 		require.ErrorIs(t, add(e, 33, 50), guard.ErrStale)
@@ -103,9 +95,7 @@ func TestReadModifyWrite(t *testing.T) {
 		require.Equal(t, int64(110), e.balance())
 	})
 	// hazard G3
-	t.Run("Update admits before fn reads", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "Update admits before fn reads", func(t *testing.T, e *env) {
 		e.admitted(33)
 		ctx := e.ctx(34)
 		err := e.guard.Update(ctx, resource, func(tx pgx.Tx) error {
@@ -162,9 +152,7 @@ func TestTwoResourcesInTwoOrders(t *testing.T) {
 	tokens := func(e *env, number int64) context.Context {
 		return token.NewContext(e.ctx(number), token.Token{Resource: "account/43", Number: number, Holder: "h"})
 	}
-	t.Run("joined one by one they deadlock, which is retryable", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "joined one by one they deadlock, which is retryable", func(t *testing.T, e *env) {
 		var both sync.WaitGroup
 		both.Add(2)
 		join := func(order []string, number int64) <-chan error {
@@ -196,9 +184,7 @@ func TestTwoResourcesInTwoOrders(t *testing.T) {
 			return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error { return e.guard.JoinAll(ctx, tx, names) })
 		},
 	} {
-		t.Run(name+" of all at once never does", func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, name+" of all at once never does", func(t *testing.T, e *env) {
 			for round := range int64(20) {
 				older := async(func() error { return admit(e, tokens(e, 2*round+1), names[0]) })
 				newer := async(func() error { return admit(e, tokens(e, 2*round+2), names[1]) })

@@ -21,18 +21,14 @@ import (
 
 func TestUpdate(t *testing.T) {
 	t.Parallel()
-	t.Run("the token is admitted, the write is committed, the mark is raised", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "the token is admitted, the write is committed, the mark is raised", func(t *testing.T, e *env) {
 		ctx := e.ctx(33)
 		require.NoError(t, e.guard.Update(ctx, resource, e.write(ctx, "first")))
 		require.NoError(t, e.guard.Update(ctx, resource, e.write(ctx, "second")))
 		require.Equal(t, "second", e.writer())
 		require.Equal(t, "33 h33", e.mark(resource))
 	})
-	t.Run("a stale token is refused before fn runs", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a stale token is refused before fn runs", func(t *testing.T, e *env) {
 		e.admitted(34)
 		err := e.guard.Update(e.ctx(33), resource, func(pgx.Tx) error { panic("fn ran") })
 		var stale *guard.StaleError
@@ -46,9 +42,7 @@ func TestUpdate(t *testing.T) {
 		require.ErrorAs(t, err, &pg)
 		require.Equal(t, "ZF001", pg.Code)
 	})
-	t.Run("fn's error is returned as it is and rolls back", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "fn's error is returned as it is and rolls back", func(t *testing.T, e *env) {
 		ctx := e.ctx(33)
 		own := errors.New("fn's own")
 		err := e.guard.Update(ctx, resource, func(tx pgx.Tx) error {
@@ -58,9 +52,7 @@ func TestUpdate(t *testing.T) {
 		require.Empty(t, e.writer())
 		require.Equal(t, "33 h33", e.mark(resource), "the claim stands")
 	})
-	t.Run("a panic in fn rolls back and propagates", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a panic in fn rolls back and propagates", func(t *testing.T, e *env) {
 		ctx := e.ctx(33)
 		require.PanicsWithValue(t, "boo", func() {
 			_ = e.guard.Update(ctx, resource, func(tx pgx.Tx) error { _ = e.write(ctx, "x")(tx); panic("boo") })
@@ -68,9 +60,7 @@ func TestUpdate(t *testing.T) {
 		require.Empty(t, e.writer())
 		require.Zero(t, e.pool.Stat().AcquiredConns())
 	})
-	t.Run("Goexit in fn rolls back", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "Goexit in fn rolls back", func(t *testing.T, e *env) {
 		ctx := e.ctx(33)
 		done := make(chan struct{})
 		go func() {
@@ -81,9 +71,7 @@ func TestUpdate(t *testing.T) {
 		require.Empty(t, e.writer())
 		require.Zero(t, e.pool.Stat().AcquiredConns())
 	})
-	t.Run("no token, no write", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "no token, no write", func(t *testing.T, e *env) {
 		var refused error
 		g := e.with(func(g *sqlguard.Guard) {
 			g.Hooks.Refused = func(_ context.Context, err error) { refused = err }
@@ -94,9 +82,7 @@ func TestUpdate(t *testing.T) {
 		err = g.Update(e.ctx(33), "account/43", func(pgx.Tx) error { panic("fn ran") })
 		require.ErrorIs(t, err, token.ErrMissing)
 	})
-	t.Run("fn that swallows an error of the server does not commit", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "fn that swallows an error of the server does not commit", func(t *testing.T, e *env) {
 		ctx := e.ctx(33)
 		err := e.guard.Update(ctx, resource, func(tx pgx.Tx) error {
 			_ = e.write(ctx, "x")(tx)
@@ -107,17 +93,13 @@ func TestUpdate(t *testing.T) {
 		require.Empty(t, outcomes(err), "an ordinary failure")
 		require.Empty(t, e.writer())
 	})
-	t.Run("fn that commits by itself gets an unknown outcome", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "fn that commits by itself gets an unknown outcome", func(t *testing.T, e *env) {
 		ctx := e.ctx(33)
 		err := e.guard.Update(ctx, resource, func(tx pgx.Tx) error { return tx.Commit(ctx) })
 		require.ErrorIs(t, err, guard.ErrUnknown)
 		require.ErrorIs(t, err, pgx.ErrTxClosed)
 	})
-	t.Run("a caller whose context ends before the commit gets a certain outcome", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a caller whose context ends before the commit gets a certain outcome", func(t *testing.T, e *env) {
 		ctx, cancel := context.WithCancel(e.ctx(33))
 		err := e.guard.Update(ctx, resource, func(tx pgx.Tx) error { defer cancel(); return e.write(ctx, "x")(tx) })
 		require.ErrorIs(t, err, context.Canceled)
@@ -134,9 +116,7 @@ func TestUpdate(t *testing.T) {
 		require.ErrorContains(t, err, "read only")
 		require.ErrorContains(t, g.UpdateAll(t.Context(), nil, nil), "no resource")
 	})
-	t.Run("a schema that is not migrated is named", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a schema that is not migrated is named", func(t *testing.T, e *env) {
 		g := e.with(func(g *sqlguard.Guard) { g.Schema = "nowhere" })
 		err := g.Update(e.ctx(33), resource, func(pgx.Tx) error { panic("fn ran") })
 		require.ErrorContains(t, err, `schema "nowhere" lacks tables or functions: run migrations.Up`)
@@ -180,9 +160,7 @@ func (b *barrier) pass(ctx context.Context) error {
 func TestOneTokenWritesInParallel(t *testing.T) {
 	t.Parallel()
 	for _, level := range levels {
-		t.Run("sixteen transactions are inside at once under "+string(level), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, "sixteen transactions are inside at once under "+string(level), func(t *testing.T, e *env) {
 			e.admitted(33)
 			ctx, b := e.ctx(33), newBarrier()
 			for _, err := range all(func(int) error {
@@ -193,9 +171,7 @@ func TestOneTokenWritesInParallel(t *testing.T) {
 		})
 	}
 	// hazard G17
-	t.Run("if admission always writes the mark, one is inside and the others wait", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "if admission always writes the mark, one is inside and the others wait", func(t *testing.T, e *env) {
 		e.admitted(33)
 		var inside, waited atomic.Int64
 		ctx := e.bounded()
@@ -226,9 +202,7 @@ func TestOneTokenWritesInParallel(t *testing.T) {
 // hazard G9
 func TestDeletedRow(t *testing.T) {
 	t.Parallel()
-	t.Run("a mark in the row is forgotten with the row", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a mark in the row is forgotten with the row", func(t *testing.T, e *env) {
 		e.exec("ALTER TABLE accounts ADD token bigint NOT NULL DEFAULT 0")
 		upsert := `INSERT INTO accounts AS a (id, writer, token) VALUES (42, $1, $2)
 			ON CONFLICT (id) DO UPDATE SET writer = $1, token = $2 WHERE a.token <= $2`
@@ -239,9 +213,7 @@ func TestDeletedRow(t *testing.T) {
 		e.exec(upsert, "A", 33)
 		require.Equal(t, "A", e.writer(), "the twin must let the stale insert in")
 	})
-	t.Run("a mark of its own stays", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a mark of its own stays", func(t *testing.T, e *env) {
 		_, err := e.guard.On(resource).Exec(e.ctx(34), e.sql("DELETE FROM accounts WHERE id = 42"))
 		require.NoError(t, err)
 		_, err = e.guard.On(resource).Exec(e.ctx(33), e.sql("INSERT INTO accounts (id, writer) VALUES (42, 'A')"))

@@ -27,9 +27,7 @@ func TestAClaimFencesTheRow(t *testing.T) {
 		"the twin, a claim through the marks table alone, lets the stale write in, which is then lost": {
 			func(e env) func(context.Context, token.Token) error { return e.Guard.Admit }, nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, name, func(t *testing.T, e env) {
 			e.claimed(33)
 			require.NoError(t, c.claim(e)(e.base, tokenOf(34)))
 			const balance = "SELECT balance FROM fence.accounts WHERE id = 42"
@@ -102,9 +100,7 @@ func TestAPausedTransactionOfATableIsEvicted(t *testing.T) {
 func TestARowWithoutAMark(t *testing.T) {
 	t.Parallel()
 	for _, none := range []string{"0", "NULL"} {
-		t.Run("of "+none+" is judged by the marks table", func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, "of "+none+" is judged by the marks table", func(t *testing.T, e env) {
 			e.exec("ALTER TABLE fence.accounts ALTER last_token DROP NOT NULL; DELETE FROM fence.accounts WHERE id = 42")
 			e.claimed(34)
 			require.NoError(t, e.Guard.Update(e.ctx(34), resource, func(tx pgx.Tx) error {
@@ -160,9 +156,7 @@ func TestAMarkThatIsCreatedBetweenTheStatementAndExplain(t *testing.T) {
 	for name, c := range map[string]struct{ before, between int64 }{ // the numbers of claims
 		"by a sibling with the same token": {0, 33}, "under an older token": {0, 32}, "not if the row was claimed before": {33, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, name, func(t *testing.T, e env) {
 			e.exec("UPDATE fence.accounts SET last_token = 0, last_holder = ''")
 			withdraw := func() int64 {
 				own, err := e.Fence(e.ctx(33), 42)

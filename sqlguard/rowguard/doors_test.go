@@ -81,22 +81,19 @@ func (e env) doors() map[string]door {
 
 func TestEveryDoor(t *testing.T) {
 	t.Parallel()
-	for _, mode := range modes {
-		t.Run("in mode "+mode.String(), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
-			pool := e.connect(1, mode)
-			conn, err := pool.Acquire(e.base)
-			require.NoError(t, err)
-			plain := conn.Conn()
-			for kind, db := range map[string]sqlguard.DB{"a connection": plain, "a pool's connection": conn, "a wrapper": wrapper{plain}} {
-				e.through(t, " on "+kind, e.over(db))
-			}
-			conn.Release()
-			e.through(t, " on a pool", e.over(pool))
-			require.Equal(t, int64(1), pool.Stat().NewConnsCount(), "no refusal costs a connection")
-		})
-	}
+	inEveryMode(t, modes, func(t *testing.T, mode pgx.QueryExecMode) {
+		e := newEnv(t)
+		pool := e.connect(1, mode)
+		conn, err := pool.Acquire(e.base)
+		require.NoError(t, err)
+		plain := conn.Conn()
+		for kind, db := range map[string]sqlguard.DB{"a connection": plain, "a pool's connection": conn, "a wrapper": wrapper{plain}} {
+			e.through(t, " on "+kind, e.over(db))
+		}
+		conn.Release()
+		e.through(t, " on a pool", e.over(pool))
+		require.Equal(t, int64(1), pool.Stat().NewConnsCount(), "no refusal costs a connection")
+	})
 }
 
 // through tries every door with a token, its successor, the token again, an impostor, and
@@ -166,9 +163,7 @@ func TestReportOnly(t *testing.T) {
 			}
 		})
 	}
-	t.Run("reports the row's mark if the marks table admits, and one mark only", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "reports the row's mark if the marks table admits, and one mark only", func(t *testing.T, e env) {
 		var seen []error
 		rows := e.over(e.pool, reporting(&seen))
 		require.NoError(t, e.Update(e.ctx(35), 42, x)) // unclaimed: only the row's mark is raised
@@ -184,9 +179,7 @@ func TestReportOnly(t *testing.T) {
 		require.ErrorIs(t, rows.Update(e.ctx(33), 42, x), guard.ErrRowNotFound, "an ordinary error remains")
 		require.Len(t, seen, 1, "it would have been stale")
 	})
-	t.Run("a hook that panics costs no connection", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a hook that panics costs no connection", func(t *testing.T, e env) {
 		e.claimed(34)
 		boo := func(context.Context, error) { panic("boo") }
 		for _, reportOnly := range []bool{true, false} {

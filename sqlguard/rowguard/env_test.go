@@ -56,6 +56,26 @@ func newEnv(t testing.TB) env {
 	return e
 }
 
+// inEnv runs a case in an env of its own, in parallel with other cases.
+func inEnv(t *testing.T, name string, test func(t *testing.T, e env)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		test(t, newEnv(t))
+	})
+}
+
+// inEveryMode runs a test in each of the modes, in parallel.
+func inEveryMode(t *testing.T, modes []pgx.QueryExecMode, test func(t *testing.T, mode pgx.QueryExecMode)) {
+	t.Helper()
+	for _, mode := range modes {
+		t.Run("in mode "+mode.String(), func(t *testing.T) {
+			t.Parallel()
+			test(t, mode)
+		})
+	}
+}
+
 // over returns a copy of the Table over another database, with changes of its Guard.
 func (e env) over(db sqlguard.DB, changes ...func(*sqlguard.Guard)) *rowguard.Table {
 	rows, g := *e.Table, *e.Guard

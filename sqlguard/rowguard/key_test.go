@@ -51,9 +51,7 @@ func TestARowHasOneName(t *testing.T) {
 		"numeric(10,2)": {"42.00", []any{"42.00"}, []any{42, "42.0", "4.2e1"}},
 		"inet":          {"10.0.0.1/8", []any{"10.0.0.1/8"}, []any{"10.0.0.1/08"}},
 	} {
-		t.Run("with a key of type "+column, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, "with a key of type "+column, func(t *testing.T, e env) {
 			const row = "SELECT last_token || ' ' || writer FROM fence.ledger"
 			for _, mode := range modes {
 				rows := e.keyed(e.connect(1, mode), column, mode.String()+"/")
@@ -73,18 +71,14 @@ func TestARowHasOneName(t *testing.T) {
 			}
 		})
 	}
-	t.Run("and its mark one holder, whatever the collation", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "and its mark one holder, whatever the collation", func(t *testing.T, e env) {
 		rows := e.keyed(e.pool, "text", "user/")
 		e.exec("ALTER TABLE fence.ledger ALTER last_holder TYPE text COLLATE " + e.loose())
 		e.exec("INSERT INTO fence.ledger VALUES ('alice', '', 33, 'h')")
 		tok := token.Token{Resource: "user/alice", Number: 33, Holder: "H"}
 		require.ErrorIs(t, rows.Upsert(token.NewContext(e.base, tok), "alice", nil), guard.ErrCollision, "another holder, byte by byte")
 	})
-	t.Run("the twin, whose caller names the resource, fences one row twice", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "the twin, whose caller names the resource, fences one row twice", func(t *testing.T, e env) {
 		for i, key := range []string{"42", "042"} {
 			ctx, tok := e.as(int64(34-i), "account/", key)
 			_, err := e.Guard.On(tok.Resource).Exec(ctx, e.sql("UPDATE fence.accounts SET writer = $1 WHERE id = $2"), tok.Holder, key)
@@ -195,9 +189,7 @@ func TestKeysThatNameNothing(t *testing.T) {
 func TestAClaimUsesTheIndex(t *testing.T) {
 	t.Parallel()
 	for column, make := range map[string]string{"bigint": "i", "uuid": "md5(i::text)::uuid", "text": "i::text"} {
-		t.Run("on "+column, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, "on "+column, func(t *testing.T, e env) {
 			rows := e.keyed(e.pool, column, "row/")
 			e.exec("INSERT INTO fence.ledger (k) SELECT " + make + " FROM generate_series(1, 5000) i")
 			e.exec("ANALYZE fence.ledger")

@@ -174,9 +174,7 @@ func TestAnInsertThatWaitsForADeletion(t *testing.T) {
 		"Insert": func(e env) error { return e.Insert(e.ctx(33), 42, x) },
 		"Upsert": func(e env) error { return e.Upsert(e.ctx(33), 42, x) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, name, func(t *testing.T, e env) {
 			e.claimed(33)
 			tx := e.begin("")
 			require.NoError(t, e.over(tx).Delete(e.ctx(34), 42))
@@ -187,9 +185,7 @@ func TestAnInsertThatWaitsForADeletion(t *testing.T) {
 			require.Equal(t, "gone", e.row())
 		})
 	}
-	t.Run("the twin, which reads the tombstone by its snapshot, inserts after it", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "the twin, which reads the tombstone by its snapshot, inserts after it", func(t *testing.T, e env) {
 		tx := e.begin("")
 		e.run(tx, "DELETE FROM fence.accounts WHERE id = 42")
 		e.run(tx, "INSERT INTO fence.marks VALUES ($1, 34, 'h34')", resource)
@@ -242,9 +238,7 @@ func TestAReasonThatHasGone(t *testing.T) {
 
 func TestATableInATransaction(t *testing.T) {
 	t.Parallel()
-	t.Run("writes there, admitted, for as long as it is not idle for too long", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "writes there, admitted, for as long as it is not idle for too long", func(t *testing.T, e env) {
 		tx := e.begin(pgx.ReadCommitted)
 		require.NoError(t, e.over(tx, func(g *sqlguard.Guard) { g.IdleTimeout = 60e9 }).Update(e.ctx(33), 42, x))
 		require.Empty(t, e.writer(), "not committed yet")
@@ -255,18 +249,14 @@ func TestATableInATransaction(t *testing.T) {
 		require.NoError(t, tx.Commit(e.base))
 		require.Equal(t, "33 h33 x", e.row())
 	})
-	t.Run("is aborted if the marks table refuses", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "is aborted if the marks table refuses", func(t *testing.T, e env) {
 		e.claimed(34)
 		tx := e.begin(pgx.ReadCommitted)
 		require.ErrorIs(t, e.over(tx).Update(e.ctx(33), 42, x), guard.ErrStale)
 		_, err := tx.Exec(e.base, "SELECT 1")
 		require.ErrorContains(t, err, "25P02")
 	})
-	t.Run("stays usable if only the row refuses, which has written nothing", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "stays usable if only the row refuses, which has written nothing", func(t *testing.T, e env) {
 		require.NoError(t, e.Update(e.ctx(34), 42, x))
 		tx := e.begin(pgx.ReadCommitted)
 		require.ErrorIs(t, e.over(tx).Update(e.ctx(33), 42, rowguard.Set{"writer": "stale"}), guard.ErrStale)
@@ -275,9 +265,7 @@ func TestATableInATransaction(t *testing.T) {
 	})
 	// hazard G7
 	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
-		t.Run("is retryable if its snapshot is older than the row, under "+string(level), func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, "is retryable if its snapshot is older than the row, under "+string(level), func(t *testing.T, e env) {
 			e.claimed(33)
 			tx := e.begin(level)
 			e.run(tx, "SELECT 1")
@@ -315,9 +303,7 @@ func TestAStaleUpdateUnderAFixedSnapshot(t *testing.T) {
 
 func TestOutcomesOfAStatementByItself(t *testing.T) {
 	t.Parallel()
-	t.Run("a caller that has left before it was sent has sent nothing", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a caller that has left before it was sent has sent nothing", func(t *testing.T, e env) {
 		ctx, leave := context.WithCancel(e.ctx(33))
 		leave()
 		err := e.Update(ctx, 42, x)
@@ -333,9 +319,7 @@ func TestOutcomesOfAStatementByItself(t *testing.T) {
 		"a caller who leaves while it waits does not know": {context.Canceled, []error{guard.ErrUnknown}, "1 h1 B"},
 		"a lease that is lost meanwhile decides nothing":   {&token.LostError{Token: tokenOf(33)}, nil, "33 h33 x"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := newEnv(t)
+		inEnv(t, name, func(t *testing.T, e env) {
 			tx := e.begin("")
 			e.run(tx, "UPDATE fence.accounts SET writer = 'B' WHERE id = 42")
 			ctx, leave := context.WithCancelCause(e.ctx(33))
@@ -352,9 +336,7 @@ func TestOutcomesOfAStatementByItself(t *testing.T) {
 			}
 		})
 	}
-	t.Run("an error of pgx or of the server for the statement is an ordinary error", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "an error of pgx or of the server for the statement is an ordinary error", func(t *testing.T, e env) {
 		e.exec("ALTER TABLE fence.accounts ADD twin bigint REFERENCES fence.accounts DEFERRABLE INITIALLY DEFERRED")
 		closed := e.connect(1, pgx.QueryExecModeExec)
 		closed.Close()
@@ -375,9 +357,7 @@ func TestOutcomesOfAStatementByItself(t *testing.T) {
 		require.Equal(t, "23503", pg.Code)
 		require.Equal(t, "1 h1", e.row(), "nothing was applied")
 	})
-	t.Run("a session that was ended may have committed first", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t)
+	inEnv(t, "a session that was ended may have committed first", func(t *testing.T, e env) {
 		e.trigger("UPDATE", "PERFORM pg_terminate_backend(pg_backend_pid()), pg_sleep(60); RETURN NEW;")
 		for _, rows := range []*rowguard.Table{e.Table, e.wrapped()} {
 			require.Equal(t, []error{guard.ErrUnknown}, outcomes(rows.Update(e.ctx(33), 42, x)))
