@@ -45,13 +45,27 @@ func (e *env) inCommit() {
 func TestLeaseLostDuringCommit(t *testing.T) {
 	t.Parallel()
 	lost := &token.LostError{Token: token.Token{Resource: resource, Number: 33}}
-	for _, name := range []string{"Update", "UpdateAll", "On.Exec", "On.Query", "On.QueryRow", "On.SendBatch"} {
-		inEnv(t, name+" is applied and says so", func(t *testing.T, e *env) {
+	const lose, leave = "a lost lease", "the caller's own end"
+	for _, c := range []struct {
+		door, end string
+		cut       bool // the statement is cut off
+	}{
+		{"Update", lose, false}, {"UpdateAll", lose, false}, {"On.Exec", lose, false}, {"On.Query", lose, false}, {"On.QueryRow", lose, false}, {"On.SendBatch", lose, false},
+		{"Update", leave, false}, {"On.Exec", leave, true},
+	} {
+		inEnv(t, c.door+" and "+c.end, func(t *testing.T, e *env) {
 			letGo := e.slowCommit()
-			ctx, lose := e.leased(33)
-			done := async(func() error { return doors(e, e.guard)[name](ctx, "applied") })
+			ctx, end := e.leased(33)
+			done := async(func() error { return doors(e, e.guard)[c.door](ctx, "applied") })
 			e.inCommit()
-			lose(lost)
+			end(map[string]error{lose: lost}[c.end])
+			if c.cut {
+				err := await(t, done)
+				letGo()
+				require.ErrorIs(t, err, context.Canceled)
+				require.Equal(t, []error{guard.ErrUnknown}, outcomes(err))
+				return
+			}
 			letGo()
 			require.NoError(t, await(t, done))
 			require.Equal(t, "applied", e.writer())
@@ -80,28 +94,6 @@ func TestLeaseLostDuringCommit(t *testing.T) {
 		letGo()
 		e.await("the commit that was given up", func() bool { return e.writer() == "applied" })
 		require.ErrorIs(t, err, context.Canceled)
-	})
-	inEnv(t, "the caller's own end cuts a batch off, and the outcome is unknown", func(t *testing.T, e *env) {
-		letGo := e.slowCommit()
-		ctx, cancel := context.WithCancel(e.ctx(33))
-		done := async(func() error { return doors(e, e.guard)["On.Exec"](ctx, "who knows") })
-		e.inCommit()
-		cancel()
-		err := await(t, done)
-		letGo()
-		require.ErrorIs(t, err, guard.ErrUnknown)
-		require.ErrorIs(t, err, context.Canceled)
-		require.Len(t, outcomes(err), 1)
-	})
-	inEnv(t, "the caller's own end does not cut off the commit of an Update", func(t *testing.T, e *env) {
-		letGo := e.slowCommit()
-		ctx, cancel := context.WithCancel(e.ctx(33))
-		done := async(func() error { return e.guard.Update(ctx, resource, e.write(ctx, "applied")) })
-		e.inCommit()
-		cancel()
-		letGo()
-		require.NoError(t, await(t, done))
-		require.Equal(t, "applied", e.writer())
 	})
 }
 

@@ -65,6 +65,23 @@ func pauses(e *env) map[string]func(ctx context.Context, tx pgx.Tx, begun, over 
 	}
 }
 
+// paused lets write run in a goroutine until its holder is paused in that way. The function
+// that it returns wakes the holder, and returns the error of write.
+func (e *env) paused(ctx context.Context, how string, write func(fn func(tx pgx.Tx) error) error) (wake func() error) {
+	e.t.Helper()
+	begun, over := make(chan struct{}), make(chan struct{})
+	open := sync.OnceFunc(func() { close(over) })
+	e.t.Cleanup(open)
+	late := async(func() error {
+		return write(func(tx pgx.Tx) error { return pauses(e)[how](ctx, tx, begun, over) })
+	})
+	<-begun
+	return func() error {
+		open()
+		return await(e.t, late)
+	}
+}
+
 // hazard G8
 func TestPausedHolderIsEvicted(t *testing.T)       { pausedHolders(t) }
 func TestStressPausedHolderIsEvicted(t *testing.T) { pausedHolders(t) }
@@ -78,17 +95,10 @@ func pausedHolders(t *testing.T) {
 				older := e.with(func(g *sqlguard.Guard) { g.IdleTimeout = -1 })
 				pool, _ := wired(t, 1)
 				newer := e.with(func(g *sqlguard.Guard) { g.DB, g.IdleTimeout = pool, short })
-				begun, over := make(chan struct{}), make(chan struct{})
-				wake := sync.OnceFunc(func() { close(over) })
-				defer wake()
 				ctx := e.ctx(33)
-				late := async(func() error {
-					return older.Update(ctx, resource, func(tx pgx.Tx) error { return pauses(e)[name](ctx, tx, begun, over) })
-				})
-				<-begun
+				wake := e.paused(ctx, name, func(fn func(pgx.Tx) error) error { return older.Update(ctx, resource, fn) })
 				require.NoError(t, successor(e, newer)[enter](e.bounded()))
-				wake()
-				err := await(t, late)
+				err := wake()
 				require.Error(t, err)
 				if name != "with an unread result" { // the server cannot send the writer an error: the connection's buffer is full
 					require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "%v", err)
@@ -101,19 +111,12 @@ func pausedHolders(t *testing.T) {
 		inEnv(t, "without a bound the successor waits for a holder that is paused "+name, func(t *testing.T, e *env) {
 			e.admitted(33)
 			unbounded := e.with(func(g *sqlguard.Guard) { g.IdleTimeout = -1 })
-			begun, over := make(chan struct{}), make(chan struct{})
 			ctx, cancel := context.WithCancel(e.ctx(33))
 			defer cancel()
-			wake := sync.OnceFunc(func() { close(over) })
-			defer wake()
-			late := async(func() error {
-				return unbounded.Update(ctx, resource, func(tx pgx.Tx) error { return pauses(e)[name](ctx, tx, begun, over) })
-			})
-			<-begun
+			wake := e.paused(ctx, name, func(fn func(pgx.Tx) error) error { return unbounded.Update(ctx, resource, fn) })
 			e.keepsWaiting(func(ctx context.Context) error { return unbounded.Admit(ctx, tokenOf(34)) })
 			cancel()
-			wake()
-			_ = await(t, late)
+			_ = wake()
 		})
 	}
 	// hazard G8
@@ -152,20 +155,16 @@ func TestPausedRaiserIsEvicted(t *testing.T) {
 						return err
 					},
 				}
-				begun, over := make(chan struct{}), make(chan struct{})
-				wake := sync.OnceFunc(func() { close(over) })
-				defer wake()
 				ctx, cancel := context.WithCancel(e.ctx(33))
 				defer cancel()
-				late := async(func() error {
+				wake := e.paused(ctx, name, func(fn func(pgx.Tx) error) error {
 					return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
 						if err := raises[raise](ctx, tx); err != nil {
 							return err
 						}
-						return pauses(e)[name](ctx, tx, begun, over)
+						return fn(tx)
 					})
 				})
-				<-begun
 				admit := func(ctx context.Context) error {
 					return e.with(func(g *sqlguard.Guard) { g.IdleTimeout = short }).Admit(ctx, newest)
 				}
@@ -175,8 +174,7 @@ func TestPausedRaiserIsEvicted(t *testing.T) {
 				} else {
 					require.NoError(t, admit(e.bounded()))
 				}
-				wake()
-				require.Error(t, await(t, late))
+				require.Error(t, wake())
 				require.NotEqual(t, "A", e.writer())
 			}
 			t.Run("by a newer one, after its "+raise+", when it is "+name, func(t *testing.T) { run(t, false) })

@@ -224,21 +224,12 @@ func TestAnIgnoredErrorWritesNothing(t *testing.T) {
 	})
 }
 
+// The twin, which joins after a savepoint that is rolled back, is a case of
+// TestUnadmittedWritesOfAProtectedTable.
+//
 // hazard G24
 func TestAdmissionThatEndsTooSoon(t *testing.T) {
 	t.Parallel()
-	inEnv(t, "joined after a savepoint that is rolled back, the write is unguarded", func(t *testing.T, e *env) {
-		e.admitted(33)
-		tx, ctx := e.open(pgx.TxOptions{}), e.ctx(33)
-		sp, err := tx.Begin(ctx)
-		require.NoError(t, err)
-		require.NoError(t, e.guard.Join(ctx, sp, resource))
-		require.NoError(t, sp.Rollback(ctx))
-		require.NoError(t, e.guard.Update(e.ctx(34), resource, e.write(ctx, "B")), "no writer is in any more")
-		require.NoError(t, e.write(ctx, "A")(tx))
-		require.NoError(t, tx.Commit(ctx))
-		require.Equal(t, "A", e.writer(), "the twin must let the stale write in")
-	})
 	inEnv(t, "joined before the savepoint, its rollback changes nothing", func(t *testing.T, e *env) {
 		e.admitted(33)
 		tx, ctx := e.open(pgx.TxOptions{}), e.ctx(33)

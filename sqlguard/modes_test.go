@@ -94,17 +94,15 @@ func TestEveryDoorInEveryMode(t *testing.T) {
 		pool, w := wired(t, 1, inMode(mode))
 		conn, err := pool.Acquire(t.Context())
 		require.NoError(t, err)
-		plain := conn.Conn()
-		for name, door := range doors(e, e.by(plain)) {
-			t.Run(name+" on a connection", func(t *testing.T) { through(t, e, door) })
+		every := func(kind string, db sqlguard.DB) {
+			for name, door := range doors(e, e.by(db)) {
+				t.Run(name+" on "+kind, func(t *testing.T) { through(t, e, door) })
+			}
 		}
-		for name, door := range doors(e, e.by(conn)) {
-			t.Run(name+" on a pool's connection", func(t *testing.T) { through(t, e, door) })
-		}
+		every("a connection", conn.Conn())
+		every("a pool's connection", conn)
 		conn.Release()
-		for name, door := range doors(e, e.by(pool)) {
-			t.Run(name+" on a pool", func(t *testing.T) { through(t, e, door) })
-		}
+		every("a pool", pool)
 		require.Equal(t, int64(1), w.dials.Load(), "no refusal costs a connection")
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -107,14 +106,8 @@ func TestStressPausedHolderIsEvictedBehindAPooler(t *testing.T) {
 				older := e.with(func(g *sqlguard.Guard) { g.DB, g.IdleTimeout = pool, -1 })
 				newer := e.with(func(g *sqlguard.Guard) { g.DB, g.IdleTimeout = pool, short })
 				e.admitted(33)
-				begun, over := make(chan struct{}), make(chan struct{})
-				wake := sync.OnceFunc(func() { close(over) })
-				defer wake()
 				ctx := e.ctx(33)
-				late := async(func() error {
-					return older.Update(ctx, resource, func(tx pgx.Tx) error { return pauses(e)[name](ctx, tx, begun, over) })
-				})
-				<-begun
+				wake := e.paused(ctx, name, func(fn func(pgx.Tx) error) error { return older.Update(ctx, resource, fn) })
 
 				// The twin, which has no bound, waits.
 				tok := token.Token{Resource: resource, Number: 34, Holder: "h34"}
@@ -122,8 +115,7 @@ func TestStressPausedHolderIsEvictedBehindAPooler(t *testing.T) {
 
 				require.NoError(t, newer.Admit(e.bounded(), tok))
 				require.NoError(t, older.Update(e.ctx(34), resource, e.write(ctx, "B")))
-				wake()
-				err := await(t, late)
+				err := wake()
 				require.Error(t, err)
 				if name != "with an unread result" { // the connection's buffer is full, and the pooler closes it
 					require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "%v", err)
