@@ -60,20 +60,7 @@ func TestOutcomesOfTheServer(t *testing.T) {
 			check(err)
 		})
 	}
-	inEnv(t, "a session that was ended is evicted, wherever that is noticed", func(t *testing.T, e *env) {
-		ctx := e.ctx(33)
-		end := func(tx pgx.Tx) error {
-			e.endSession(tx.Conn().PgConn().PID())
-			return nil
-		}
-		// An Update that took 100 ms pings before it commits.
-		err := e.guard.Update(ctx, resource, func(tx pgx.Tx) error { defer time.Sleep(100 * time.Millisecond); return end(tx) })
-		require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "before the commit: %v", err)
-		err = e.guard.Update(ctx, resource, func(tx pgx.Tx) error { return errors.Join(end(tx), e.write(ctx, "x")(tx)) })
-		require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "at a statement: %v", err)
-		_, err = e.guard.On(resource).Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid()), pg_sleep(60)")
-		require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "in a statement: %v", err)
-	})
+	inEnv(t, "a session that was ended is evicted, wherever that is noticed", func(t *testing.T, e *env) { endedSessions(t, e, e.guard) })
 	inEnv(t, "a guarded write inside a guarded write has one outcome", func(t *testing.T, e *env) {
 		e.admitted(34)
 		ctx := token.NewContext(e.ctx(33), token.Token{Resource: "account/43", Number: 1, Holder: "h"})
@@ -87,6 +74,45 @@ func TestOutcomesOfTheServer(t *testing.T) {
 		require.Equal(t, []error{guard.ErrStale}, outcomes(err))
 		require.Equal(t, 1, refused, "reported once")
 	})
+}
+
+// endedSessions ends the sessions of writes at different moments.
+func endedSessions(t *testing.T, e *env, g *sqlguard.Guard) {
+	t.Helper()
+	ctx := e.ctx(33)
+	end := func(tx pgx.Tx) error { // behind a pooler, pgx has the pooler's process id
+		var pid uint32
+		err := tx.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid)
+		e.endSession(pid)
+		return err
+	}
+	for name, write := range map[string]func() error{
+		"before a statement": func() error {
+			return g.Update(ctx, resource, func(tx pgx.Tx) error { return errors.Join(end(tx), e.write(ctx, "x")(tx)) })
+		},
+		"before the commit, long after it began": func() error {
+			return g.Update(ctx, resource, func(tx pgx.Tx) error {
+				defer time.Sleep(100 * time.Millisecond) // then the commit pings first
+				return errors.Join(e.write(ctx, "x")(tx), end(tx))
+			})
+		},
+		"in a statement": func() error {
+			_, err := g.On(resource).Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid()), pg_sleep(60)")
+			return err
+		},
+		"in the commit, which is settled": func() error {
+			e.exec("CREATE FUNCTION " + e.schema + ".ends() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()), pg_sleep(60); END'")
+			e.exec("CREATE CONSTRAINT TRIGGER ends AFTER UPDATE ON accounts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION " + e.schema + ".ends()")
+			defer e.exec("DROP TRIGGER ends ON accounts")
+			return g.Update(ctx, resource, e.write(ctx, "x"))
+		},
+	} {
+		err := write()
+		require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "%s: %v", name, err)
+	}
+	require.Empty(t, e.writer(), "applied nothing")
+	require.NoError(t, g.Update(ctx, resource, e.write(ctx, "33")), "there is another session")
+	require.Equal(t, "33", e.writer())
 }
 
 // An fn that ends the transaction has left in the database what it wrote, if it committed. What

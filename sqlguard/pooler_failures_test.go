@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -56,40 +55,7 @@ func TestStressAnEndedSessionBehindAPooler(t *testing.T) {
 	t.Parallel()
 	inEveryMode(t, pooledModes, func(t *testing.T, mode pgx.QueryExecMode) {
 		e := newEnv(t)
-		pool := client(t, testenv.PgBouncer(t), mode, clients)
-		g := e.by(pool)
-		ctx := e.ctx(33)
-		end := func(tx pgx.Tx) error { // pgx has the pooler's process id, not the session's
-			var pid uint32
-			err := tx.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid)
-			e.endSession(pid)
-			return err
-		}
-		t.Run("before a statement", func(t *testing.T) {
-			err := g.Update(ctx, resource, func(tx pgx.Tx) error { return errors.Join(end(tx), e.write(ctx, "x")(tx)) })
-			require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "%v", err)
-		})
-		t.Run("before the commit, long after it began", func(t *testing.T) {
-			err := g.Update(ctx, resource, func(tx pgx.Tx) error {
-				defer time.Sleep(100 * time.Millisecond) // then the commit pings first
-				return errors.Join(e.write(ctx, "x")(tx), end(tx))
-			})
-			require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "%v", err)
-		})
-		t.Run("in a statement", func(t *testing.T) {
-			_, err := g.On(resource).Exec(ctx, "SELECT pg_terminate_backend(pg_backend_pid()), pg_sleep(60)")
-			require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "%v", err)
-		})
-		t.Run("in the commit, which is settled", func(t *testing.T) {
-			e.exec("CREATE FUNCTION " + e.schema + ".ends() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()), pg_sleep(60); END'")
-			e.exec("CREATE CONSTRAINT TRIGGER ends AFTER UPDATE ON accounts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION " + e.schema + ".ends()")
-			err := g.Update(ctx, resource, e.write(ctx, "x"))
-			require.Equal(t, []error{guard.ErrEvicted}, outcomes(err), "%v", err)
-			e.exec("DROP TRIGGER ends ON accounts")
-		})
-		require.Empty(t, e.writer(), "applied nothing")
-		require.NoError(t, g.Update(ctx, resource, e.write(ctx, "33")), "the pooler has another session")
-		require.Equal(t, "33", e.writer())
+		endedSessions(t, e, e.by(client(t, testenv.PgBouncer(t), mode, clients)))
 	})
 }
 

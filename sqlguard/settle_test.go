@@ -108,44 +108,46 @@ func (e *env) sessions() int {
 	return query[int](e, "SELECT count(*) FROM pg_locks WHERE relation = 'accounts'::regclass AND mode = 'RowExclusiveLock'")
 }
 
-func TestALostReplyToACommitIsSettled(t *testing.T) {
+func TestACommitIsSettled(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
-	fault := &commitFault{}
-	pool := pgtest.Connect(t, fault.breaks)
-	g := e.by(pool)
-	for _, all := range []bool{false, true} {
-		before, ctx := e.balance(), e.ctx(33)
-		fault.then = e.committed(before + 1)
-		if all {
-			require.NoError(t, g.UpdateAll(ctx, []string{resource}, fault.after(e.addOne(ctx))))
-		} else {
-			require.NoError(t, g.Update(ctx, resource, fault.after(e.addOne(ctx))))
-		}
-		require.False(t, fault.armed.Load())
-		require.Equal(t, before+1, e.balance())
+	for name, c := range map[string]struct {
+		url          func(testing.TB) string
+		swallow, all bool
+	}{
+		"a lost reply":                 {url: testenv.PostgresURL},
+		"a lost reply to an UpdateAll": {url: testenv.PostgresURL, all: true},
+		"a lost COMMIT":                {url: testenv.PostgresURL, swallow: true},
+		// The process that the client was told of is not the session's.
+		"a lost reply behind PgBouncer":  {url: testenv.PgBouncer},
+		"a lost COMMIT behind PgBouncer": {url: testenv.PgBouncer, swallow: true},
+	} {
+		inEnv(t, name, func(t *testing.T, e *env) {
+			fault, ctx := &commitFault{swallow: c.swallow}, e.ctx(33)
+			g := e.by(pgtest.Pool(t, c.url(t), fault.breaks))
+			require.NoError(t, g.Update(ctx, resource, e.addOne(ctx)))
+			write := func() error { return g.Update(ctx, resource, fault.after(e.addOne(ctx))) }
+			if c.all {
+				write = func() error { return g.UpdateAll(ctx, []string{resource}, fault.after(e.addOne(ctx))) }
+			}
+			if c.swallow {
+				err := write()
+				require.Equal(t, []error{guard.ErrRetryable}, outcomes(err), "%v", err)
+				require.Equal(t, int64(101), e.balance())
+				fault.swallow = false
+			}
+			fault.then = e.committed(102)
+			require.NoError(t, write())
+			require.False(t, fault.armed.Load())
+			require.Equal(t, int64(102), e.balance())
+		})
 	}
-
-	t.Run("the twin cannot tell, and a caller that repeats it writes twice", func(t *testing.T) {
-		before := e.balance()
-		fault.then = nil
-		require.Error(t, pgx.BeginFunc(e.bounded(), pool, fault.after(e.addOne(e.bounded()))))
-		require.NoError(t, pgx.BeginFunc(e.bounded(), pool, e.addOne(e.bounded())))
-		require.Equal(t, before+2, e.balance())
+	inEnv(t, "the twin cannot tell, and a caller that repeats it writes twice", func(t *testing.T, e *env) {
+		fault, ctx := &commitFault{}, e.bounded()
+		pool := pgtest.Connect(t, fault.breaks)
+		require.Error(t, pgx.BeginFunc(ctx, pool, fault.after(e.addOne(ctx))))
+		require.NoError(t, pgx.BeginFunc(ctx, pool, e.addOne(ctx)))
+		require.Equal(t, int64(102), e.balance())
 	})
-}
-
-func TestALostCommitIsSettled(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	fault := &commitFault{swallow: true}
-	g := e.with(func(g *sqlguard.Guard) { g.DB = pgtest.Connect(t, fault.breaks) })
-	ctx, before := e.ctx(33), e.balance()
-	err := g.Update(ctx, resource, fault.after(e.addOne(ctx)))
-	require.Equal(t, []error{guard.ErrRetryable}, outcomes(err), "%v", err)
-	require.Equal(t, before, e.balance())
-	require.NoError(t, g.Update(ctx, resource, e.addOne(ctx)))
-	require.Equal(t, before+1, e.balance())
 }
 
 // A COMMIT that is still on its way when the client asks must not arrive after the answer.
@@ -205,33 +207,6 @@ func TestALateCommitIsSettled(t *testing.T) {
 		proxy.Heal(netfault.ToServer)
 		e.await("the COMMIT", func() bool { return status() == "committed" })
 	})
-}
-
-// Behind a pooler, the process that the client was told of is not the session's.
-func TestACommitIsSettledBehindPgBouncer(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	url := testenv.PgBouncer(t)
-	for _, swallow := range []bool{false, true} {
-		fault := &commitFault{swallow: swallow}
-		pool := pgtest.Pool(t, url, func(c *pgxpool.Config) {
-			c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
-			fault.breaks(c)
-		})
-		g, ctx, before := e.by(pool), e.ctx(33), e.balance()
-		require.NoError(t, g.Update(ctx, resource, e.addOne(ctx)))
-		if !swallow {
-			fault.then = e.committed(before + 2)
-		}
-		err := g.Update(ctx, resource, fault.after(e.addOne(ctx)))
-		if swallow {
-			require.Equal(t, []error{guard.ErrRetryable}, outcomes(err), "%v", err)
-			require.Equal(t, before+1, e.balance())
-			continue
-		}
-		require.NoError(t, err)
-		require.Equal(t, before+2, e.balance())
-	}
 }
 
 // A crash restart assigns the ids again that it has no record of. The id of the lost
