@@ -57,8 +57,9 @@ const (
 	replica = "SET LOCAL session_replication_role = replica"
 )
 
-// write is a statement on a table of a shape, the last of a transaction. It is let in, or refused: for the lack of an
-// admission for a resource, as a TRUNCATE, for a resource that is NULL, or with a SQLSTATE.
+// write is a statement on a table of a shape, the last of a transaction. It is let in, or
+// refused: for the lack of an admission for a resource, as a TRUNCATE, for a resource that is
+// NULL, or with a SQLSTATE.
 type write struct {
 	before   []string // what ran after BEGIN, and succeeded
 	admitted string   // the resources that the transaction was admitted for after that
@@ -70,24 +71,25 @@ type write struct {
 // hazard G15, G24
 var writes = map[string]map[string]write{
 	"a table": {
-		"by a transaction for another resource": {admitted: "account/43", text: write42, refused: "account/42"},
-		"for one that it begins with":           {admitted: "account/421", text: write42, refused: "account/42"},
-		"for one that ends with it":             {admitted: "my/account/42", text: write42, refused: "account/42"},
-		"for its prefix":                        {admitted: "account/4", text: write42, refused: "account/42"},
-		"of two rows, admitted for one":         {admitted: "account/42", text: "UPDATE fence.accounts SET writer = 'x'", refused: "account/43"},
-		"of two rows, admitted for both":        {admitted: "account/42 account/43", text: "UPDATE fence.accounts SET writer = 'x'"},
-		"of a row's resource, for the old one":  {admitted: "account/42", text: move, refused: "account/44"},
-		"of a row's resource, for the new one":  {admitted: "account/44", text: move, refused: "account/42"},
-		"of a row's resource, for both":         {admitted: "account/42 account/44", text: move + "; UPDATE fence.accounts SET id = 42 WHERE id = 44"},
-		"by COPY":                               {text: copyIn, refused: "account/44"},
-		"by COPY, admitted for the first row":   {admitted: "account/44", text: copyIn, refused: "account/45"},
-		"by COPY, admitted for all":             {admitted: "account/44 account/45", text: copyIn},
-		"the twin: by COPY, unprotected":        {text: "COPY fence.plain FROM STDIN"},
-		"by a function":                         {text: "SELECT fence.pay()", refused: "account/42"},
-		"by a function, admitted":               {admitted: "account/42", text: "SELECT fence.pay()"},
-		"by a function that admits":             {text: "SELECT fence.admit_and_pay()"},
-		"of nothing, ON CONFLICT":               {text: "INSERT INTO fence.accounts VALUES (42, '') ON CONFLICT DO NOTHING", refused: "account/42"},
-		"that finds no row":                     {text: "UPDATE fence.accounts SET writer = 'x' WHERE id = 7; DELETE FROM fence.accounts WHERE id = 7; SELECT FROM fence.accounts FOR UPDATE"},
+		"by a transaction for another resource":   {admitted: "account/43", text: write42, refused: "account/42"},
+		"for one that it begins with":             {admitted: "account/421", text: write42, refused: "account/42"},
+		"for one that ends with it":               {admitted: "my/account/42", text: write42, refused: "account/42"},
+		"of a new row, for one that ends with it": {admitted: "my/account/44", text: "INSERT INTO fence.accounts VALUES (44, '')", refused: "account/44"},
+		"for its prefix":                          {admitted: "account/4", text: write42, refused: "account/42"},
+		"of two rows, admitted for one":           {admitted: "account/42", text: "UPDATE fence.accounts SET writer = 'x'", refused: "account/43"},
+		"of two rows, admitted for both":          {admitted: "account/42 account/43", text: "UPDATE fence.accounts SET writer = 'x'"},
+		"of a row's resource, for the old one":    {admitted: "account/42", text: move, refused: "account/44"},
+		"of a row's resource, for the new one":    {admitted: "account/44", text: move, refused: "account/42"},
+		"of a row's resource, for both":           {admitted: "account/42 account/44", text: move + "; UPDATE fence.accounts SET id = 42 WHERE id = 44"},
+		"by COPY":                                 {text: copyIn, refused: "account/44"},
+		"by COPY, admitted for the first row":     {admitted: "account/44", text: copyIn, refused: "account/45"},
+		"by COPY, admitted for all":               {admitted: "account/44 account/45", text: copyIn},
+		"the twin: by COPY, unprotected":          {text: "COPY fence.plain FROM STDIN"},
+		"by a function":                           {text: "SELECT fence.pay()", refused: "account/42"},
+		"by a function, admitted":                 {admitted: "account/42", text: "SELECT fence.pay()"},
+		"by a function that admits":               {text: "SELECT fence.admit_and_pay()"},
+		"of nothing, ON CONFLICT":                 {text: "INSERT INTO fence.accounts VALUES (42, '') ON CONFLICT DO NOTHING", refused: "account/42"},
+		"that finds no row":                       {text: "UPDATE fence.accounts SET writer = 'x' WHERE id = 7; DELETE FROM fence.accounts WHERE id = 7; SELECT FROM fence.accounts FOR UPDATE"},
 		// Protection catches mistakes and does not stop an attacker: any session can set it.
 		"with a forged admission": {before: []string{`SELECT set_config('fencepost.admitted', E'\n{schema}/account/42\n', true)`}, text: write42},
 
