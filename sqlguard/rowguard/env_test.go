@@ -25,7 +25,7 @@ import (
 const resource = "account/42"
 
 var (
-	x     = rowguard.Set{"writer": "x"}
+	x     = rowguard.Set{"writer": "x"} // what most writes set
 	modes = []pgx.QueryExecMode{
 		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec,
 		pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
