@@ -175,7 +175,7 @@ func (s *stage) ask(ctx context.Context, p *peer) (a Answer, err error) {
 		return err
 	})
 	if err == nil && a.Outcome != history.Accepted {
-		err = fmt.Errorf("Do fails although nothing disturbs it: %s: %s", a.Outcome, a.Text)
+		err = fmt.Errorf("writer %s: Do fails although nothing disturbs it: %s: %s", p.name, a.Outcome, a.Text)
 	}
 	return a, err
 }
@@ -192,7 +192,7 @@ func (s *stage) draw() (o order, moment time.Duration, err error) {
 		o.Step = s.steps[n]
 		o.Nth = times(o.Step, s.steps[:n+1])
 	case times(s.At, s.steps) < s.Nth:
-		return o, 0, fmt.Errorf("A does not come by step %q %d times, but by %q", s.At, s.Nth, s.steps)
+		return o, 0, fmt.Errorf("writer A does not come by step %q %d times, but by %q", s.At, s.Nth, s.steps)
 	}
 	return o, 0, nil
 }
@@ -234,7 +234,7 @@ func (s *stage) perform(ctx context.Context) error {
 		}
 	}
 	if b := s.round.B; b.Outcome != history.Accepted {
-		return fmt.Errorf("B, undisturbed: %s: %s", b.Outcome, b.Text)
+		return fmt.Errorf("writer B, undisturbed: %s: %s", b.Outcome, b.Text)
 	}
 	return s.observe(ctx, Ended)
 }

@@ -137,7 +137,7 @@ func refused(open library) setup {
 		}
 		return func(ctx context.Context, _ int) error {
 			if _, err := acquire(ctx, resource, false); !errors.Is(err, errHeld) {
-				return fmt.Errorf("not refused: %v", err)
+				return errors.Join(errors.New("not refused"), err)
 			}
 			return nil
 		}

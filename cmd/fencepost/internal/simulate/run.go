@@ -144,7 +144,7 @@ func (s *series) observe(ctx context.Context, at rounds.Moment, r rounds.Round) 
 	case rounds.Succeeded:
 		row, lost, err := s.look(ctx, []string{"B"})
 		if err == nil && len(lost) > 0 {
-			err = fmt.Errorf("B's write was acknowledged, and the row does not have it: %q", row.increments)
+			err = fmt.Errorf("writer B's write was acknowledged, and the row does not have it: %q", row.increments)
 		}
 		return err
 	case rounds.Ended:
