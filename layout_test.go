@@ -144,7 +144,7 @@ var budgets = map[string]int{
 	".":                     53,
 	"token":                 531,
 	"token/memtoken":        164,
-	"token/redistoken":      2_169,
+	"token/redistoken":      2_171,
 	"token/pgtoken":         1_385,
 	"token/tokentest":       2_098,
 	"lock":                  1_552,
@@ -175,7 +175,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 50_882
+const allLines = 50_884
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -169,7 +169,9 @@ func (i *Issuer) send(c *command) {
 		return
 	}
 	_ = i.Client.Process(c.ctx, c.Cmd) // the Cmd has the error
-	if c.needsEval(c.ctx) {
+	// If the caller has returned, it may already have released: c must not acquire. An
+	// AutoPipeliner does not look at the context.
+	if c.needsEval(c.ctx) && c.ctx.Err() == nil {
 		_ = i.Client.Process(c.ctx, c.Cmd)
 	}
 }
