@@ -7,7 +7,7 @@
 //	Send(order)                   ───▶     Each(order), UntilClosed
 //	Next(ctx), Listen             ◀───     Report(event)
 //	Suspend, Resume               ◀──▶     Pause stops the child from the inside
-//	Stop, Stands, Continue                 is stopped from the outside (WhileStopped)
+//	Stop, Stands, Continue                 is stopped from the outside
 //	World.Stands, World.Drain              StopWorld stops Go, not the process
 //	CloseInput, Kill, End                  is gone
 //
@@ -30,8 +30,7 @@
 //	parent.go           the child's side: the roles in which a program starts itself again;
 //	                    messages are received, events reported; the end of the input
 //	pause.go            the ways in which a child is paused at a point of its own, and resumed;
-//	                    Stop, Stands, Continue; children that are stopped at whatever
-//	                    instruction they have reached; "nothing happened within"
+//	                    Stop, Stands, Continue; "nothing happened within"
 //	world.go            stop-the-world: Go stands and the process does not; the pipe that holds
 //	                    it open
 //	system_linux.go     a child dies with its parent; SIGSTOP to the calling thread; the size of

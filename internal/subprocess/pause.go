@@ -123,26 +123,3 @@ func (p *Process[T]) stopped() {
 func Within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("subprocess: nothing happened within %s", limit))
 }
-
-// WhileStopped stops the children, each at whatever instruction it has reached, calls act
-// when all are stopped, and continues them. It returns an error if a child has ended, and
-// the cause of ctx if ctx ends before all are stopped.
-func WhileStopped[T any](ctx context.Context, act func(), children ...*Process[T]) error {
-	for _, p := range children {
-		if err := p.Stop(); err != nil {
-			return err
-		}
-	}
-	for _, p := range children {
-		if err := p.Stands(ctx); err != nil {
-			return err
-		}
-	}
-	act()
-	for _, p := range children {
-		if err := p.Continue(); err != nil {
-			return err
-		}
-	}
-	return nil
-}

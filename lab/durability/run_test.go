@@ -117,8 +117,8 @@ const (
 )
 
 // pause stops the processes, one after the other, for up to three times the TTL, until
-// ctx ends. They are stopped at any instruction. This is no subprocess.Round: all holders
-// of the other processes go on, and whose write comes next is left to chance.
+// ctx ends. They are stopped at any instruction. All holders of the other processes go on,
+// and which write comes next is left to chance.
 func (r *run) pause(ctx context.Context) {
 	if !subprocess.CanStop {
 		return
@@ -128,8 +128,12 @@ func (r *run) pause(ctx context.Context) {
 		wait(ctx, time.Duration(random.Int64N(int64(2*pauseEvery))))
 		p := r.live[random.IntN(len(r.live))]
 		length := time.Duration(random.Int64N(int64(longest)))
-		if subprocess.WhileStopped(context.WithoutCancel(ctx), func() { wait(ctx, length) }, p) != nil {
+		if p.Stop() != nil || p.Stands(context.WithoutCancel(ctx)) != nil {
 			return // the process has ended, and its error is reported elsewhere
+		}
+		wait(ctx, length)
+		if p.Continue() != nil {
+			return
 		}
 		r.pauses++
 	}
