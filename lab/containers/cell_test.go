@@ -21,7 +21,7 @@ import (
 )
 
 // cell is a container with the writer A in it. The test reaches A over a network that is
-// never disconnected. Rounds with A are not a subprocess.Round: A is no child of the test,
+// never disconnected. Package internal/rounds does not fit: A is no child of the test,
 // Docker pauses it, and its order to write arrives while it is paused.
 type cell struct {
 	t         *testing.T

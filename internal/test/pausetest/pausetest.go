@@ -1,7 +1,7 @@
 // Package pausetest tests the case that Fencepost is for: a holder is paused past the end
 // of its lease, a successor writes, and the holder resumes and writes too. It runs with
 // any lock and all write paths to the row. The holder is no process: it is paused by doing
-// nothing, so that the test needs no subprocess.Round.
+// nothing. Package simulations/process pauses processes.
 package pausetest
 
 import (
