@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"regexp"
 	"strings"
 
@@ -65,22 +64,22 @@ func (e *CheckError) Error() string { return "migrations: " + strings.Join(e.Fin
 // A database that is newer than the library passes, since old and new programs run side
 // by side during a deployment.
 func (s Set) Check(ctx context.Context, db *sql.DB) error {
-	name, table, err := s.parts()
+	table, err := s.versions()
 	if err != nil {
 		return err
 	}
 	var findings []string
 	switch s.Dialect {
 	case MySQL:
-		findings, err = checkMySQL(ctx, db, s)
+		findings, err = s.checkMySQL(ctx, db)
 	case SQLite:
-		findings, err = checkSQLite(ctx, db, s, table)
+		findings, err = s.checkSQLite(ctx, db, table)
 	default:
-		if err = s.probePostgres(ctx, db); err == nil {
-			findings, err = checkPostgres(ctx, db, name, s.newest())
-		} else if errors.As(err, new(*engine.Error)) {
-			findings, err = []string{err.Error()}, nil // its catalogs prove nothing
-		}
+		findings, err = s.checkPostgres(ctx, db, table.schema)
+	}
+	var unfenced *engine.Error
+	if errors.As(err, &unfenced) { // its catalogs prove nothing
+		findings, err = []string{unfenced.Engine + " is not known to fence: " + unfenced.Reason + " (" + engine.Page + ")"}, nil
 	}
 	if err != nil {
 		return s.failed(ctx, db, err)
@@ -116,7 +115,10 @@ func lost(table string) string {
 
 // checkPostgres calls version() only if this role may: otherwise the driver's error would
 // replace the findings.
-func checkPostgres(ctx context.Context, db *sql.DB, name schema, newest int64) ([]string, error) {
+func (s Set) checkPostgres(ctx context.Context, db *sql.DB, name schema) ([]string, error) {
+	if err := s.probePostgres(ctx, db); err != nil {
+		return nil, err
+	}
 	var there, usable, versioned, callable, readable bool
 	var role string
 	row := db.QueryRowContext(ctx, name.put(checkSchemaSQL))
@@ -137,7 +139,7 @@ func checkPostgres(ctx context.Context, db *sql.DB, name schema, newest int64) (
 	case !versioned && readable: // the last file is not applied, or was reverted first
 		says = "SELECT coalesce(max(version_id), 0) FROM " + name.ident() + "." + versionTable + " WHERE is_applied"
 	}
-	version := int64(-1)
+	version, newest := int64(-1), s.newest()
 	if says != "" {
 		if err := db.QueryRowContext(ctx, says).Scan(&version); err != nil {
 			return nil, err
@@ -162,9 +164,8 @@ var createFunction = regexp.MustCompile(`(?s)CREATE (?:OR REPLACE )?FUNCTION "fe
 // last file that has a function decides.
 func (s schema) bodies() string {
 	sums := map[string]string{}
-	names, _ := fs.Glob(folders, "postgres/*.sql") // no error: the pattern is valid
-	for _, name := range names {
-		text, _ := fs.ReadFile(folders, name) // it is embedded
+	for _, name := range (Set{}).files() {
+		text, _ := folders.ReadFile("postgres/" + name) // it is embedded
 		for _, made := range createFunction.FindAllStringSubmatch(string(text), -1) {
 			sums[made[1]] = fmt.Sprintf("%x", sha256.Sum256([]byte(s.put(made[2]))))
 		}
@@ -195,11 +196,8 @@ func findingsOf(ctx context.Context, db *sql.DB, query string, complete bool) ([
 	return findings, rows.Err()
 }
 
-func checkMySQL(ctx context.Context, db *sql.DB, s Set) ([]string, error) {
-	var unfenced *engine.Error
-	if err := s.probeMySQL(ctx, db); errors.As(err, &unfenced) {
-		return []string{unfenced.Engine + " is not known to fence: " + unfenced.Reason}, nil
-	} else if err != nil {
+func (s Set) checkMySQL(ctx context.Context, db *sql.DB) ([]string, error) {
+	if err := s.probeMySQL(ctx, db); err != nil {
 		return nil, err
 	}
 	// First, because information_schema hides tables on which the account has no right.
@@ -264,13 +262,13 @@ func explain(ctx context.Context, db *sql.DB, statement string) error {
 	return rows.Err()
 }
 
-func checkSQLite(ctx context.Context, db *sql.DB, s Set, table versions) ([]string, error) {
+func (s Set) checkSQLite(ctx context.Context, db *sql.DB, table versions) ([]string, error) {
 	findings, err := s.behind(ctx, db)
 	if err != nil || len(findings) > 0 {
 		return findings, err
 	}
 	for _, name := range []string{"fencepost_marks", "fencepost_floor", unitsTable} {
-		exists, err := table.named(name).TableExists(ctx, db)
+		exists, err := table.beside(ctx, db, name)
 		if err != nil {
 			return nil, err
 		}

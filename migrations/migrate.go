@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
 )
 
 // Up applies the migrations that db lacks, each in a transaction of its own. It returns
@@ -27,15 +28,20 @@ import (
 // see [Set.DangerouslyTrustEngine]. In both cases it changes nothing. Errors of the
 // driver and of goose are wrapped.
 func (s Set) Up(ctx context.Context, db *sql.DB) error {
-	return s.migrate(ctx, db, func(name schema, table versions, p *goose.Provider) error {
+	return s.migrate(ctx, db, func(table versions, p *goose.Provider) error {
+		var err error
 		switch s.Dialect {
 		case MySQL:
-			return s.upMySQL(ctx, db, table, p)
+			err = s.prepareMySQL(ctx, db, table)
 		case SQLite:
-			return upSQLite(ctx, db, table, p)
+			err = prepareSQLite(ctx, db, table)
 		default:
-			return s.upPostgres(ctx, schemaLock{name, db, s.waitTimeout()}, table, p)
+			err = s.preparePostgres(ctx, db, table)
 		}
+		if err == nil {
+			_, err = p.Up(ctx)
+		}
+		return err
 	})
 }
 
@@ -55,37 +61,21 @@ func (s Set) Up(ctx context.Context, db *sql.DB) error {
 // protected (with their names), and the errors of Up for its lock. In these cases it changes
 // nothing.
 func (s Set) Down(ctx context.Context, db *sql.DB) error {
-	return s.migrate(ctx, db, func(name schema, table versions, p *goose.Provider) error {
-		var err error
-		switch s.Dialect {
-		case SQLite:
-			err = downSQLite(ctx, db, table, p)
-		case MySQL:
-			err = downLocked(ctx, db, s.Dialect, table, p)
-		default:
-			lock := schemaLock{name, db, s.waitTimeout()}
-			if err = lock.ownSession(ctx); err == nil {
-				err = unprotected(ctx, lock, table)
-			}
-			if err == nil {
-				err = downLocked(ctx, db, s.Dialect, table, p)
+	return s.migrate(ctx, db, func(table versions, p *goose.Provider) error {
+		if s.Dialect == Postgres {
+			if err := s.unprotected(ctx, db, table); err != nil {
+				return err
 			}
 		}
-		if errors.Is(err, goose.ErrVersionNotFound) {
+		exists, err := table.kept(ctx, db)
+		if err != nil || !exists {
+			return err
+		}
+		if _, err = p.DownTo(ctx, 0); errors.Is(err, goose.ErrVersionNotFound) {
 			return s.newer(ctx, db, err)
 		}
 		return err
 	})
-}
-
-// downLocked is Down for dialects with a lock, which p acquires.
-func downLocked(ctx context.Context, db *sql.DB, d Dialect, table versions, p *goose.Provider) error {
-	exists, err := table.kept(ctx, db, d)
-	if err != nil || !exists {
-		return err
-	}
-	_, err = p.DownTo(ctx, 0)
-	return err
 }
 
 // LockedError is returned by [Set.Up] and [Set.Down] if another Up or Down has not released the
@@ -136,46 +126,31 @@ func (s Set) newer(ctx context.Context, db *sql.DB, err error) error {
 	return fmt.Errorf("the database is at version %d, newer than this program's %d: use a newer program (%w)", newest, known, err)
 }
 
-// migrate runs work with a goose provider.
-func (s Set) migrate(ctx context.Context, db *sql.DB, work func(schema, versions, *goose.Provider) error) error {
-	name, table, err := s.parts()
+// migrate runs work with a goose provider that has the lock of the dialect, and shares no state
+// with the program's own goose.
+func (s Set) migrate(ctx context.Context, db *sql.DB, work func(versions, *goose.Provider) error) error {
+	table, err := s.versions()
 	if err != nil {
 		return err
 	}
-	p, err := s.provider(db, name, table)
-	if err == nil {
-		err = work(name, table, p)
-	}
-	return s.failed(ctx, db, err)
-}
-
-func (s Set) parts() (schema, versions, error) {
-	name, err := s.validate()
-	if err != nil {
-		return "", versions{}, err
-	}
-	table, err := newVersions(s.Dialect, name)
-	if err != nil {
-		return "", versions{}, fmt.Errorf("migrations: %w", err)
-	}
-	return name, table, nil
-}
-
-// provider returns a goose provider that shares no state with the program's own goose. It
-// takes a lock if the dialect has one.
-func (s Set) provider(db *sql.DB, name schema, table versions) (*goose.Provider, error) {
 	files, err := s.FS()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	options := []goose.ProviderOption{goose.WithStore(table), goose.WithDisableGlobalRegistry(true), goose.WithVerbose(false)}
+	var locker lock.SessionLocker = rollbackAfter{}
 	switch s.Dialect {
 	case Postgres:
-		options = append(options, goose.WithSessionLocker(schemaLock{name, db, s.waitTimeout()}))
+		locker = s.schemaLock(db, table)
 	case MySQL:
-		options = append(options, goose.WithSessionLocker(databaseLock{db, s.waitTimeout()}))
-	case SQLite:
-		options = append(options, goose.WithSessionLocker(rollbackAfter{}))
+		locker = s.databaseLock(db)
 	}
-	return goose.NewProvider("", db, files, options...)
+	p, err := goose.NewProvider("", db, files, goose.WithStore(table), goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
+	switch {
+	case err != nil:
+	case s.Dialect == SQLite:
+		err = retryBusy(ctx, db, table, func() error { return work(table, p) })
+	default:
+		err = work(table, p)
+	}
+	return s.failed(ctx, db, err)
 }

@@ -7,22 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
-
 	"github.com/fencepost/fencepost/internal/engine"
 )
-
-func (s Set) upMySQL(ctx context.Context, db *sql.DB, table versions, p *goose.Provider) error {
-	if err := s.probeMySQL(ctx, db); err != nil {
-		return err
-	}
-	if err := prepareMySQL(ctx, db, databaseLock{db, s.waitTimeout()}, table); err != nil {
-		return err
-	}
-	_, err := p.Up(ctx)
-	return err
-}
 
 // probeMySQL returns an *engine.Error for an engine that is not known to fence.
 func (s Set) probeMySQL(ctx context.Context, db *sql.DB) error {
@@ -38,17 +24,21 @@ func (s Set) probeMySQL(ctx context.Context, db *sql.DB) error {
 
 // prepareMySQL creates the version table under the lock. CREATE TABLE commits, so an
 // interrupted process may leave a table without goose's version 0.
-func prepareMySQL(ctx context.Context, db *sql.DB, alone databaseLock, table versions) (err error) {
+func (s Set) prepareMySQL(ctx context.Context, db *sql.DB, table versions) (err error) {
+	if err := s.probeMySQL(ctx, db); err != nil {
+		return err
+	}
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
+	alone := s.databaseLock(db)
 	if err := alone.SessionLock(ctx, conn); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, alone.SessionUnlock(context.WithoutCancel(ctx), conn)) }()
-	exists, err := table.kept(ctx, conn, MySQL)
+	exists, err := table.kept(ctx, conn)
 	if err != nil {
 		return err
 	}
@@ -67,7 +57,7 @@ type databaseLock struct {
 	wait time.Duration
 }
 
-var _ lock.SessionLocker = databaseLock{}
+func (s Set) databaseLock(db *sql.DB) databaseLock { return databaseLock{db, s.waitTimeout()} }
 
 // Named locks are global to the server, and a name has at most 64 characters.
 const lockName = "CONCAT('fencepost/', LEFT(SHA2(DATABASE(), 256), 40))"

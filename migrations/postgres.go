@@ -10,27 +10,9 @@ import (
 	"math"
 	"time"
 
-	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
-
 	"github.com/fencepost/fencepost/internal/engine"
 	"github.com/fencepost/fencepost/internal/pgpooler"
 )
-
-func (s Set) upPostgres(ctx context.Context, lock schemaLock, table versions, p *goose.Provider) error {
-	err := s.probePostgres(ctx, lock.db)
-	if !errors.Is(err, engine.ErrUnfenced) {
-		err = cmp.Or(lock.ownSession(ctx), err) // a pooler can be what the probe failed on
-	}
-	if err != nil {
-		return err
-	}
-	if err := preparePostgres(ctx, lock, table); err != nil {
-		return err
-	}
-	_, err = p.Up(ctx)
-	return err
-}
 
 // ownSession returns an error behind a pooler in transaction mode. There the lock of a session
 // excludes nothing, because the pooler gives the session to another Up, and outlives a client
@@ -133,16 +115,24 @@ func (s Set) probePostgres(ctx context.Context, db *sql.DB) error {
 
 // preparePostgres creates the schema and the version table. Goose would create the table
 // without its lock, and needs the schema to exist.
-func preparePostgres(ctx context.Context, lock schemaLock, table versions) error {
+func (s Set) preparePostgres(ctx context.Context, db *sql.DB, table versions) error {
+	lock := s.schemaLock(db, table)
+	err := s.probePostgres(ctx, db)
+	if !errors.Is(err, engine.ErrUnfenced) {
+		err = cmp.Or(lock.ownSession(ctx), err) // a pooler can be what the probe failed on
+	}
+	if err != nil {
+		return err
+	}
 	tx, err := lock.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
-	if err := makeSchema(ctx, tx, lock.schema); err != nil {
+	if err := makeSchema(ctx, tx, table.schema); err != nil {
 		return err
 	}
-	if exists, err := table.kept(ctx, tx, Postgres); err != nil || exists {
+	if exists, err := table.kept(ctx, tx); err != nil || exists {
 		return err
 	}
 	if err := table.create(ctx, tx); err != nil {
@@ -171,15 +161,18 @@ func makeSchema(ctx context.Context, tx *sql.Tx, name schema) error {
 
 // unprotected returns an error if tables are protected. The migration checks that too,
 // but after the newer migrations were reverted.
-func unprotected(ctx context.Context, lock schemaLock, table versions) error {
-	name := lock.schema
+func (s Set) unprotected(ctx context.Context, db *sql.DB, table versions) error {
+	lock, name := s.schemaLock(db, table), table.schema
+	if err := lock.ownSession(ctx); err != nil {
+		return err
+	}
 	// Without the lock another Down could drop protected() between the two queries.
 	tx, err := lock.begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
-	if exists, err := table.kept(ctx, tx, Postgres); err != nil || !exists {
+	if exists, err := table.kept(ctx, tx); err != nil || !exists {
 		return err
 	}
 	var callable bool
@@ -208,7 +201,9 @@ type schemaLock struct {
 	wait time.Duration
 }
 
-var _ lock.SessionLocker = schemaLock{}
+func (s Set) schemaLock(db *sql.DB, table versions) schemaLock {
+	return schemaLock{table.schema, db, s.waitTimeout()}
+}
 
 // begin begins a transaction that has the lock of the schema until its end. It does not use
 // the connection's default isolation, whose snapshot may be fixed: a snapshot from before the

@@ -1,8 +1,6 @@
 package migrations
 
 import (
-	"archive/zip"
-	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
@@ -10,12 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
-	"slices"
+	"regexp"
 	"strings"
+	"testing/fstest"
 	"time"
-
-	"github.com/pressly/goose/v3"
 
 	"github.com/fencepost/fencepost/internal/engine"
 )
@@ -77,11 +73,15 @@ func (s Set) FS() (fs.FS, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := fs.Sub(folders, s.Dialect.String())
-	if err != nil || s.Dialect != Postgres {
-		return files, err
+	files := fstest.MapFS{}
+	for _, file := range s.files() {
+		text, err := folders.ReadFile(s.Dialect.String() + "/" + file)
+		if err != nil {
+			return nil, fmt.Errorf("migrations: %w", err)
+		}
+		files[file] = &fstest.MapFile{Data: []byte(name.put(string(text)))}
 	}
-	return rewrite(files, name.put)
+	return files, nil
 }
 
 // SQL returns the Up halves of the set's files as one plain script without goose's
@@ -93,35 +93,20 @@ func (s Set) SQL() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	names, err := fs.Glob(files, "*.sql")
-	if err != nil {
-		return "", fmt.Errorf("migrations: %w", err)
-	}
 	var script strings.Builder
-	for _, name := range names {
+	for _, name := range s.files() {
 		text, err := fs.ReadFile(files, name)
 		if err != nil {
 			return "", fmt.Errorf("migrations: %w", err)
 		}
-		fmt.Fprintf(&script, "-- %s\n%s", name, upHalf(string(text)))
+		up, _, _ := strings.Cut(string(text), "\n-- +goose Down")
+		fmt.Fprintf(&script, "-- %s\n%s", name, annotation.ReplaceAllString(up+"\n", ""))
 	}
 	return script.String(), nil
 }
 
-// upHalf returns the Up half of a goose file.
-func upHalf(text string) string {
-	var half strings.Builder
-	for line := range strings.Lines(text) {
-		switch {
-		case strings.HasPrefix(line, "-- +goose Down"):
-			return half.String()
-		case strings.HasPrefix(line, "-- +goose"):
-		default:
-			half.WriteString(line)
-		}
-	}
-	return half.String()
-}
+// annotation matches a line of a goose file that is for goose.
+var annotation = regexp.MustCompile(`(?m)^-- \+goose.*\n`)
 
 // validate returns the set's schema, or an error if the set is invalid.
 func (s Set) validate() (schema, error) {
@@ -138,65 +123,34 @@ func (s Set) validate() (schema, error) {
 	return newSchema(s.Schema)
 }
 
-// files returns the names of the set's files by version.
-func (s Set) files() map[int64]string {
-	files := map[int64]string{}
-	names, _ := fs.Glob(folders, s.Dialect.String()+"/*.sql") // no error: the pattern is valid
-	for _, name := range names {
-		if version, err := goose.NumericComponent(name); err == nil {
-			files[version] = name[len(s.Dialect.String())+1:]
-		}
+// files returns the names of the set's files. Their versions are 1, 2, 3 and so on.
+func (s Set) files() []string {
+	var names []string
+	entries, _ := folders.ReadDir(s.Dialect.String()) // it is embedded
+	for _, entry := range entries {
+		names = append(names, entry.Name())
 	}
-	return files
+	return names
 }
 
 // newest returns the version of a complete database.
-func (s Set) newest() int64 { return slices.Max(slices.Collect(maps.Keys(s.files()))) }
+func (s Set) newest() int64 { return int64(len(s.files())) }
 
 // failed wraps err, an error of the database, with the package's name. ErrUnversioned has
 // it already. If the database is of another dialect than the set, the error's text contains
 // that.
 func (s Set) failed(ctx context.Context, db *sql.DB, err error) error {
-	if err == nil || errors.Is(err, ErrUnversioned) {
-		return err
-	}
-	if errors.Is(err, engine.ErrUnfenced) || errors.Is(err, errBusy) { // a busy pooler does not answer Mismatch
-		return fmt.Errorf("migrations: %s: %w", s.Dialect, err)
-	}
 	var locked *LockedError
-	if errors.As(err, &locked) {
-		return fmt.Errorf("migrations: %s: %w", s.Dialect, locked) // without goose's "connection is already closed"
-	}
-	if other := engine.Mismatch(ctx, db, err, s.Dialect); other != "" {
-		return fmt.Errorf("migrations: Set.Dialect is %s, and the database seems to be %s: %w", s.Dialect, other, err)
+	switch {
+	case err == nil || errors.Is(err, ErrUnversioned):
+		return err
+	case errors.As(err, &locked):
+		err = locked // without goose's "connection is already closed"
+	case errors.Is(err, engine.ErrUnfenced) || errors.Is(err, errBusy): // a busy pooler does not answer Mismatch
+	default:
+		if other := engine.Mismatch(ctx, db, err, s.Dialect); other != "" {
+			return fmt.Errorf("migrations: Set.Dialect is %s, and the database seems to be %s: %w", s.Dialect, other, err)
+		}
 	}
 	return fmt.Errorf("migrations: %s: %w", s.Dialect, err)
-}
-
-// rewrite returns a copy of files, each changed by edit. It uses an uncompressed zip
-// archive as a file system in memory.
-func rewrite(files fs.FS, edit func(string) string) (fs.FS, error) {
-	names, err := fs.Glob(files, "*.sql")
-	if err != nil {
-		return nil, err
-	}
-	var buf bytes.Buffer
-	archive := zip.NewWriter(&buf)
-	for _, name := range names {
-		text, err := fs.ReadFile(files, name)
-		if err != nil {
-			return nil, fmt.Errorf("migrations: %w", err)
-		}
-		w, err := archive.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Store})
-		if err != nil {
-			return nil, fmt.Errorf("migrations: %s: %w", name, err)
-		}
-		if _, err := w.Write([]byte(edit(string(text)))); err != nil {
-			return nil, fmt.Errorf("migrations: %s: %w", name, err)
-		}
-	}
-	if err := archive.Close(); err != nil {
-		return nil, fmt.Errorf("migrations: %w", err)
-	}
-	return zip.NewReader(bytes.NewReader(buf.Bytes()), int64(buf.Len()))
 }

@@ -4,40 +4,18 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"time"
-
-	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
 )
 
-func upSQLite(ctx context.Context, db *sql.DB, table versions, p *goose.Provider) error {
-	return retryBusy(ctx, db, table, p, func() error {
-		exists, err := table.kept(ctx, db, SQLite)
-		if err == nil && !exists {
-			err = immediately(ctx, db, table)
-		}
-		if err == nil {
-			_, err = p.Up(ctx)
-		}
-		return err
-	})
-}
-
-func downSQLite(ctx context.Context, db *sql.DB, table versions, p *goose.Provider) error {
-	return retryBusy(ctx, db, table, p, func() error {
-		exists, err := table.kept(ctx, db, SQLite)
-		if err == nil && exists {
-			_, err = p.DownTo(ctx, 0)
-		}
-		return err
-	})
-}
-
-// immediately creates the version table in a transaction that takes the write lock first:
+// prepareSQLite creates the version table in a transaction that takes the write lock first:
 // two transactions that both read first would block each other.
-func immediately(ctx context.Context, db *sql.DB, table versions) error {
+func prepareSQLite(ctx context.Context, db *sql.DB, table versions) error {
+	if exists, err := table.kept(ctx, db); err != nil || exists {
+		return err
+	}
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
@@ -46,7 +24,10 @@ func immediately(ctx context.Context, db *sql.DB, table versions) error {
 	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	err = table.create(ctx, conn)
+	exists, err := table.TableExists(ctx, conn)
+	if err == nil && !exists {
+		err = table.create(ctx, conn)
+	}
 	if err == nil {
 		_, err = conn.ExecContext(ctx, "COMMIT")
 	}
@@ -59,13 +40,13 @@ func immediately(ctx context.Context, db *sql.DB, table versions) error {
 // retryBusy runs work until it succeeds, fails with an error that is no conflict, or ctx
 // ends. SQLite has no lock that could be waited for: the loser of a race gets an error
 // that the database is busy, or that a table exists already.
-func retryBusy(ctx context.Context, db *sql.DB, table versions, p *goose.Provider, work func() error) error {
+func retryBusy(ctx context.Context, db *sql.DB, table versions, work func() error) error {
 	for {
-		before, err := reached(ctx, db, table, p)
+		before, err := table.applied(ctx, db)
 		if err == nil {
 			err = work()
 		}
-		if err == nil || errors.Is(err, ErrUnversioned) || !busy(err) && !moved(ctx, db, table, p, before) {
+		if err == nil || errors.Is(err, ErrUnversioned) || !busy(err) && !moved(ctx, db, table, before) {
 			return err
 		}
 		select {
@@ -76,24 +57,14 @@ func retryBusy(ctx context.Context, db *sql.DB, table versions, p *goose.Provide
 	}
 }
 
-// reached returns the newest applied version. Goose's own method would create the version
-// table first.
-func reached(ctx context.Context, db *sql.DB, table versions, p *goose.Provider) (int64, error) {
-	exists, err := table.kept(ctx, db, SQLite)
-	if err != nil || !exists {
-		return 0, err
-	}
-	return p.GetDBVersion(ctx)
-}
-
-// moved reports whether the version differs from before, or another connection is about
-// to change it.
-func moved(ctx context.Context, db *sql.DB, table versions, p *goose.Provider, before int64) bool {
-	after, err := reached(ctx, db, table, p)
+// moved reports whether other versions than before are applied, or another connection is
+// about to change them.
+func moved(ctx context.Context, db *sql.DB, table versions, before map[int64]time.Time) bool {
+	after, err := table.applied(ctx, db)
 	if err != nil {
 		return busy(err)
 	}
-	return after != before
+	return !maps.Equal(before, after)
 }
 
 // busy reports whether err is SQLITE_BUSY or SQLITE_LOCKED. The drivers' error
@@ -108,8 +79,6 @@ func busy(err error) bool {
 // busy. database/sql considers that transaction over, and the next attempt on the
 // connection would see its own uncommitted changes.
 type rollbackAfter struct{}
-
-var _ lock.SessionLocker = rollbackAfter{}
 
 // SessionLock does nothing: SQLite has no such lock.
 func (rollbackAfter) SessionLock(context.Context, *sql.Conn) error { return nil }

@@ -34,25 +34,23 @@ type Migration struct {
 // fencepost_migrations, in the schema). The application's own role lacks that right: use
 // [Set.Check] there. Status returns [ErrUnversioned] if Up did not create the tables.
 func (s Set) Status(ctx context.Context, db *sql.DB) ([]Migration, error) {
-	_, table, err := s.parts()
+	table, err := s.versions()
 	if err != nil {
 		return nil, err
 	}
-	applied, err := table.applied(ctx, db, s.Dialect)
+	applied, err := table.applied(ctx, db)
 	if err != nil {
 		return nil, s.failed(ctx, db, err)
 	}
-	all := map[int64]Migration{}
-	for version, at := range applied {
-		all[version] = Migration{Version: version, AppliedAt: at}
+	var status []Migration
+	for i, file := range s.files() {
+		version := int64(i + 1)
+		status = append(status, Migration{Version: version, File: file, AppliedAt: applied[version]})
+		delete(applied, version)
 	}
-	for version, file := range s.files() {
-		all[version] = Migration{Version: version, File: file, AppliedAt: applied[version]}
-	}
-	delete(all, 0) // goose's own
-	status := make([]Migration, 0, len(all))
-	for _, version := range slices.Sorted(maps.Keys(all)) {
-		status = append(status, all[version])
+	delete(applied, 0) // goose's own
+	for _, version := range slices.Sorted(maps.Keys(applied)) {
+		status = append(status, Migration{Version: version, AppliedAt: applied[version]})
 	}
 	return status, nil
 }
@@ -62,64 +60,69 @@ func (s Set) Status(ctx context.Context, db *sql.DB) ([]Migration, error) {
 type versions struct {
 	database.Store
 
-	exists string
-	args   []any
+	dialect Dialect
+	schema  schema
 }
 
 var _ database.StoreExtender = versions{}
 
 const versionTable = "fencepost_migrations"
 
-func newVersions(d Dialect, name schema) (versions, error) {
-	v := versions{
-		exists: "SELECT EXISTS (SELECT FROM pg_catalog.pg_tables WHERE schemaname = $1 AND tablename = $2)",
-		args:   []any{string(name), versionTable},
+// versions returns the set's version table, or an error if the set is invalid.
+func (s Set) versions() (versions, error) {
+	name, err := s.validate()
+	if err != nil {
+		return versions{}, err
 	}
 	kind, table := database.DialectPostgres, name.ident()+"."+versionTable
-	switch d {
+	switch s.Dialect {
 	case MySQL:
-		v.exists = "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?"
-		v.args = []any{versionTable}
 		kind, table = database.DialectMySQL, versionTable
 	case SQLite:
-		v.exists, v.args = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?", []any{versionTable}
 		kind, table = database.DialectSQLite3, versionTable
 	}
 	store, err := database.NewStore(kind, table)
-	v.Store = store
-	return v, err
+	if err != nil {
+		return versions{}, fmt.Errorf("migrations: %w", err)
+	}
+	return versions{store, s.Dialect, name}, nil
 }
 
 // TableExists replaces goose's own method, which does not find a quoted name.
 func (v versions) TableExists(ctx context.Context, db database.DBTxConn) (bool, error) {
-	var exists bool
-	err := db.QueryRowContext(ctx, v.exists, v.args...).Scan(&exists)
+	return v.beside(ctx, db, versionTable)
+}
+
+// beside reports whether the table called name exists where the version table has its place.
+func (v versions) beside(ctx context.Context, db database.DBTxConn, name string) (exists bool, err error) {
+	query, args := "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?", []any{name}
+	switch v.dialect {
+	case Postgres:
+		query = "SELECT EXISTS (SELECT FROM pg_catalog.pg_tables WHERE tablename = $1 AND schemaname = $2)"
+		args = append(args, string(v.schema))
+	case MySQL:
+		query = "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ?"
+	}
+	err = db.QueryRowContext(ctx, query, args...).Scan(&exists)
 	return exists, err
 }
 
-// create creates the table as goose would, if it does not exist.
+// create creates the table as goose would.
 func (v versions) create(ctx context.Context, db database.DBTxConn) error {
-	exists, err := v.TableExists(ctx, db)
-	if err != nil || exists {
-		return err
-	}
 	if err := v.CreateVersionTable(ctx, db); err != nil {
 		return err
 	}
-	if err := v.Insert(ctx, db, database.InsertRequest{Version: 0}); err != nil {
-		return fmt.Errorf("version 0: %w", err)
-	}
-	return nil
+	return v.Insert(ctx, db, database.InsertRequest{Version: 0})
 }
 
 // applied returns the time at which each version was applied. Goose's own method
 // would create the table.
-func (v versions) applied(ctx context.Context, db *sql.DB, d Dialect) (map[int64]time.Time, error) {
-	exists, err := v.kept(ctx, db, d)
+func (v versions) applied(ctx context.Context, db *sql.DB) (map[int64]time.Time, error) {
+	exists, err := v.kept(ctx, db)
 	if err != nil || !exists {
 		return nil, err
 	}
-	rows, err := db.QueryContext(ctx, "SELECT version_id, "+appliedAt(d)+" FROM "+v.Tablename()+" ORDER BY id")
+	rows, err := db.QueryContext(ctx, "SELECT version_id, "+v.appliedAt()+" FROM "+v.Tablename()+" ORDER BY id")
 	if err != nil {
 		return nil, fmt.Errorf("versions in %s: %w", v.Tablename(), err)
 	}
@@ -138,8 +141,12 @@ func (v versions) applied(ctx context.Context, db *sql.DB, d Dialect) (map[int64
 // kept reports whether the version table exists. It returns ErrUnversioned if the marks
 // exist without it. It tests the marks first, because a concurrent Up creates the version
 // table first.
-func (v versions) kept(ctx context.Context, db database.DBTxConn, d Dialect) (bool, error) {
-	made, err := v.named(marksTable(d)).TableExists(ctx, db)
+func (v versions) kept(ctx context.Context, db database.DBTxConn) (bool, error) {
+	marks := "fencepost_marks"
+	if v.dialect == Postgres {
+		marks = "marks"
+	}
+	made, err := v.beside(ctx, db, marks)
 	if err != nil {
 		return false, err
 	}
@@ -150,26 +157,11 @@ func (v versions) kept(ctx context.Context, db database.DBTxConn, d Dialect) (bo
 	return exists, err
 }
 
-// named returns versions whose TableExists tests another table.
-func (v versions) named(table string) versions {
-	v.args = slices.Clone(v.args)
-	v.args[len(v.args)-1] = table
-	return v
-}
-
-// marksTable returns the name of the dialect's table of marks.
-func marksTable(d Dialect) string {
-	if d == Postgres {
-		return "marks"
-	}
-	return "fencepost_marks"
-}
-
 // appliedAt returns the SQL expression for the time at which a version was applied, in
 // seconds since 1970. A timestamp would have another type in each driver, and be in the
 // session's time zone on MySQL.
-func appliedAt(d Dialect) string {
-	switch d {
+func (v versions) appliedAt() string {
+	switch v.dialect {
 	case MySQL:
 		return "UNIX_TIMESTAMP(tstamp)"
 	case SQLite:
