@@ -135,35 +135,30 @@ func TestOrderOfAdmissions(t *testing.T) {
 		require.NoError(t, older.Commit(ctx))
 		require.NoError(t, wait())
 	})
-	t.Run("an older token that waited for the newer one is refused", func(t *testing.T) {
-		t.Parallel()
-		require.NoError(t, f.admit(ctx, f, t.Name(), 5, "a"))
-		older, newer := f.begin(t, pgx.ReadCommitted), f.begin(t, pgx.ReadCommitted)
-		require.NoError(t, f.admit(ctx, newer, t.Name(), 6, "b"))
-		wait := pgtest.Later(t, func() error { return f.admit(ctx, older, t.Name(), 5, "a") })
-		f.blocked(t, older.Conn()) // it has read its own mark, and waits for the lock
-		require.NoError(t, newer.Commit(ctx))
-		refused(t, wait(), "ZF001", "6 b")
-	})
-	t.Run("an older token that waited is admitted if the newer one gave up", func(t *testing.T) {
-		t.Parallel()
-		require.NoError(t, f.admit(ctx, f, t.Name(), 5, "a"))
-		older, newer := f.begin(t, pgx.ReadCommitted), f.begin(t, pgx.ReadCommitted)
-		require.NoError(t, f.admit(ctx, newer, t.Name(), 6, "b"))
-		wait := pgtest.Later(t, func() error { return f.admit(ctx, older, t.Name(), 5, "a") })
-		f.blocked(t, older.Conn())
-		require.NoError(t, newer.Rollback(ctx))
-		require.NoError(t, wait())
-	})
-	t.Run("two first tokens come one after the other, and the older is refused", func(t *testing.T) {
-		t.Parallel()
-		older, newer := f.begin(t, pgx.ReadCommitted), f.begin(t, pgx.ReadCommitted)
-		require.NoError(t, f.admit(ctx, newer, t.Name(), 6, "b"))
-		wait := pgtest.Later(t, func() error { return f.admit(ctx, older, t.Name(), 5, "a") })
-		f.blocked(t, older.Conn())
-		require.NoError(t, newer.Commit(ctx))
-		refused(t, wait(), "ZF001", "6 b")
-	})
+	for name, c := range map[string]struct{ marked, gaveUp bool }{
+		"an older token that waited for the newer one is refused":                    {marked: true},
+		"an older token that waited is admitted if the newer one gave up":            {marked: true, gaveUp: true},
+		"two first tokens come one after the other, and the older is refused":        {},
+		"two first tokens come one after the other, and the older alone is admitted": {gaveUp: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c.marked {
+				require.NoError(t, f.admit(ctx, f, t.Name(), 5, "a"))
+			}
+			older, newer := f.begin(t, pgx.ReadCommitted), f.begin(t, pgx.ReadCommitted)
+			require.NoError(t, f.admit(ctx, newer, t.Name(), 6, "b"))
+			wait := pgtest.Later(t, func() error { return f.admit(ctx, older, t.Name(), 5, "a") })
+			f.blocked(t, older.Conn()) // it has read the mark, and waits for the lock
+			if c.gaveUp {
+				require.NoError(t, newer.Rollback(ctx))
+				require.NoError(t, wait())
+				return
+			}
+			require.NoError(t, newer.Commit(ctx))
+			refused(t, wait(), "ZF001", "6 b")
+		})
+	}
 	// hazard G12
 	t.Run("writers of one token do not wait for each other", func(t *testing.T) {
 		t.Parallel()

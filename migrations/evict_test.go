@@ -24,6 +24,16 @@ func TestEvict(t *testing.T) {
 	succeed := func(t *testing.T) error {
 		return f.exec(ctx, f, "SELECT fence.admit($1, 6, 'b', 100)", t.Name())
 	}
+	// raises admits numbers in a transaction, the first of several before it.
+	raises := func(t *testing.T, in db, numbers []int64) {
+		for i, number := range numbers {
+			on := in
+			if i == 0 && len(numbers) > 1 {
+				on = f
+			}
+			require.NoError(t, f.admit(ctx, on, t.Name(), number, "a"))
+		}
+	}
 	for name, pause := range map[string]func(*testing.T, *pgx.Conn){
 		"a holder who is paused in its transaction": func(*testing.T, *pgx.Conn) {},
 		"a holder who is paused in COPY":            func(t *testing.T, conn *pgx.Conn) { pausedCopy(t, f, conn) },
@@ -31,10 +41,7 @@ func TestEvict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			require.NoError(t, f.admit(ctx, f, t.Name(), 5, "a"))
-			conn := f.conn(t)
-			require.NoError(t, f.exec(ctx, conn, "BEGIN ISOLATION LEVEL READ COMMITTED"))
-			require.NoError(t, f.admit(ctx, conn, t.Name(), 5, "a"))
-			pause(t, conn)
+			pause(t, f.writer(t, t.Name(), 5, "a"))
 
 			require.Equal(t, "55P03", code(succeed(t)), "the twin: who only waits does not get in")
 			require.Equal(t, 1, evict(t, 6))
@@ -53,13 +60,7 @@ func TestEvict(t *testing.T) {
 			t.Parallel()
 			conn := f.conn(t)
 			require.NoError(t, f.exec(ctx, conn, "BEGIN ISOLATION LEVEL READ COMMITTED"))
-			for i, number := range raise {
-				on := db(conn)
-				if i == 0 && len(raise) > 1 {
-					on = f
-				}
-				require.NoError(t, f.admit(ctx, on, t.Name(), number, "a"))
-			}
+			raises(t, conn, raise)
 			pausedCopy(t, f, conn)
 
 			require.Equal(t, "55P03", code(succeed(t)), "the twin: who only waits does not get in")
@@ -88,13 +89,7 @@ func TestEvict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tx := f.begin(t, pgx.ReadCommitted)
-			for i, number := range raise {
-				on := db(tx)
-				if i == 0 && len(raise) > 1 {
-					on = f
-				}
-				require.NoError(t, f.admit(ctx, on, t.Name(), number, "b"))
-			}
+			raises(t, tx, raise)
 			require.Zero(t, evict(t, 6))
 			require.NoError(t, tx.Commit(ctx))
 			n, _ := f.mark(t, t.Name())
@@ -128,10 +123,9 @@ func TestEvict(t *testing.T) {
 	})
 	t.Run("spares waiting sessions, which are admitted", func(t *testing.T) {
 		t.Parallel()
-		conn, waiting := f.conn(t), f.begin(t, pgx.ReadCommitted)
+		waiting := f.begin(t, pgx.ReadCommitted)
 		require.NoError(t, f.admit(ctx, f, t.Name(), 5, "a"))
-		require.NoError(t, f.exec(ctx, conn, "BEGIN ISOLATION LEVEL READ COMMITTED"))
-		require.NoError(t, f.admit(ctx, conn, t.Name(), 5, "a"))
+		f.writer(t, t.Name(), 5, "a")
 		wait := pgtest.Later(t, func() error { return f.admit(ctx, waiting, t.Name(), 7, "c") })
 		f.blocked(t, waiting.Conn())
 		require.Equal(t, 1, evict(t, 6))
@@ -196,11 +190,10 @@ func TestEvictListsTheHoldersBeforeItReadsTheMark(t *testing.T) {
 	for function, ends := range map[string]int{"evict": 0, "naive": 1} {
 		t.Run(function, func(t *testing.T) {
 			t.Parallel()
-			gate, older, evictor, newer := f.begin(t, ""), f.conn(t), f.conn(t), f.conn(t)
+			gate, evictor := f.begin(t, ""), f.conn(t)
 			require.NoError(t, f.exec(ctx, gate, "SELECT pg_advisory_xact_lock(hashtextextended('gate of ' || $1, 0))", t.Name()))
 			require.NoError(t, f.admit(ctx, f, t.Name(), 5, "a"))
-			require.NoError(t, f.exec(ctx, older, "BEGIN ISOLATION LEVEL READ COMMITTED"))
-			require.NoError(t, f.admit(ctx, older, t.Name(), 5, "a"))
+			older := f.writer(t, t.Name(), 5, "a")
 
 			ended := -1
 			wait := pgtest.Later(t, func() error {
@@ -213,8 +206,7 @@ func TestEvictListsTheHoldersBeforeItReadsTheMark(t *testing.T) {
 				return get[int](t, f, f, "SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid) == 0
 			})
 			require.NoError(t, f.admit(ctx, f, t.Name(), 6, "b"))
-			require.NoError(t, f.exec(ctx, newer, "BEGIN ISOLATION LEVEL READ COMMITTED"))
-			require.NoError(t, f.admit(ctx, newer, t.Name(), 6, "b"))
+			f.writer(t, t.Name(), 6, "b")
 			require.NoError(t, gate.Commit(ctx))
 
 			require.NoError(t, wait())

@@ -74,9 +74,27 @@ func (f fence) mark(t *testing.T, resource string) (number int64, holder string)
 // conn opens a connection that the test may close.
 func (f fence) conn(t *testing.T) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), testenv.PostgresURL(t))
+	return connected(t, func(*pgx.ConnConfig) {})
+}
+
+// connected opens a connection with settings of its own.
+func connected(t *testing.T, set func(config *pgx.ConnConfig)) *pgx.Conn {
+	t.Helper()
+	config, err := pgx.ParseConfig(testenv.PostgresURL(t))
+	require.NoError(t, err)
+	set(config)
+	conn, err := pgx.ConnectConfig(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close(context.WithoutCancel(t.Context())) })
+	return conn
+}
+
+// writer opens a connection, and begins a transaction that is admitted.
+func (f fence) writer(t *testing.T, resource string, number int64, holder string) *pgx.Conn {
+	t.Helper()
+	conn := f.conn(t)
+	require.NoError(t, f.exec(t.Context(), conn, "BEGIN ISOLATION LEVEL READ COMMITTED"))
+	require.NoError(t, f.admit(t.Context(), conn, resource, number, holder))
 	return conn
 }
 

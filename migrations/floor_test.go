@@ -11,8 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
-
-	"github.com/fencepost/fencepost/migrations"
 )
 
 // hazard G21
@@ -131,7 +129,7 @@ type lite struct {
 func newLite(t *testing.T) lite {
 	t.Helper()
 	db, _ := newSQLite(t)
-	require.NoError(t, migrations.Set{Dialect: migrations.SQLite}.Up(t.Context(), db))
+	require.NoError(t, onSQLite.Up(t.Context(), db))
 	text := func(file string) string {
 		b, err := os.ReadFile("../sqlguard/stdsql/" + file)
 		require.NoError(t, err)

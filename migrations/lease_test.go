@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/test/pgtest"
-	"github.com/fencepost/fencepost/internal/test/testenv"
 )
 
 // acquired is the result of fencepost.acquire.
@@ -318,13 +317,10 @@ func TestAdmitDoesNotWaitToLook(t *testing.T) {
 // explaining returns a session that logs the plan of each statement inside its functions.
 func (f fence) explaining(t *testing.T) (conn *pgx.Conn, said func() string) {
 	t.Helper()
-	config, err := pgx.ParseConfig(testenv.PostgresURL(t))
-	require.NoError(t, err)
 	var text strings.Builder
-	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { text.WriteString(n.Message) }
-	conn, err = pgx.ConnectConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(func() { conn.Close(context.WithoutCancel(t.Context())) })
+	conn = connected(t, func(config *pgx.ConnConfig) {
+		config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { text.WriteString(n.Message) }
+	})
 	require.NoError(t, f.exec(t.Context(), conn, "LOAD 'auto_explain'"))
 	for setting, value := range map[string]string{"log_min_duration": "0", "log_nested_statements": "on", "log_analyze": "on",
 		"log_timing": "off", "log_level": "notice"} {

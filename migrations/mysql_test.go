@@ -10,7 +10,6 @@ import (
 
 	_ "github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver
-	"github.com/pressly/goose/v3"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/engine"
@@ -18,8 +17,6 @@ import (
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/migrations"
 )
-
-var onMySQL = migrations.Set{Dialect: migrations.MySQL}
 
 // newMySQL creates an empty MariaDB database.
 func newMySQL(t *testing.T) (db *sql.DB, dsn string) {
@@ -30,45 +27,18 @@ func newMySQL(t *testing.T) (db *sql.DB, dsn string) {
 	return opened(t, db), dsn
 }
 
-func TestUpOfMySQL(t *testing.T) {
-	t.Parallel()
-	db, _ := newMySQL(t)
-	db.SetMaxOpenConns(1)
-	for range 3 {
-		require.NoError(t, onMySQL.Up(t.Context(), db))
-	}
-	require.Equal(t, applied(t, onMySQL), one[int](t, db, "SELECT count(*) FROM fencepost_migrations"))
-	require.Zero(t, one[int](t, db, "SELECT count(*) FROM fencepost_marks"))
-	require.Equal(t, 1, one[int](t, db, "SELECT count(*) FROM fencepost_floor WHERE number = 0"))
-	require.Equal(t, 1, one[int](t, db, "SELECT IS_FREE_LOCK(CONCAT('fencepost/', LEFT(SHA2(DATABASE(), 256), 40)))"))
-	require.NoError(t, onMySQL.Check(t.Context(), db))
-	status, err := onMySQL.Status(t.Context(), db)
-	require.NoError(t, err)
-	require.WithinDuration(t, time.Now(), status[0].AppliedAt, time.Hour)
-
-	require.NoError(t, onMySQL.Down(t.Context(), db))
-	require.Zero(t, one[int](t, db, "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name IN ('fencepost_marks', 'fencepost_floor')"))
-	require.NoError(t, onMySQL.Up(t.Context(), db))
-	require.NoError(t, onMySQL.Check(t.Context(), db))
-}
-
 // CREATE TABLE commits, so an interruption can leave the state after any statement.
 func TestUpOfMySQLGoesOnFromWhereItWasInterrupted(t *testing.T) {
 	t.Parallel()
 	script, err := onMySQL.SQL()
 	require.NoError(t, err)
-	var statements []string
-	for _, text := range strings.SplitAfter(plain(script), ";") {
-		if text = strings.TrimSpace(text); text != "" {
-			statements = append(statements, text)
-		}
-	}
-	require.Len(t, statements, 4)
+	texts := statements(dialects["on MariaDB"], script)
+	require.Len(t, texts, 4)
 	const versions = "CREATE TABLE fencepost_migrations (id bigint(20) unsigned NOT NULL AUTO_INCREMENT PRIMARY KEY, " +
 		"version_id bigint NOT NULL, is_applied boolean NOT NULL, tstamp timestamp NULL default now())"
-	for n := range len(statements) + 1 {
+	for n := range len(texts) + 1 {
 		db, _ := newMySQL(t)
-		for _, statement := range append([]string{versions}, statements[:n]...) {
+		for _, statement := range append([]string{versions}, texts[:n]...) {
 			must(t, db, statement)
 		}
 		require.NoError(t, onMySQL.Up(t.Context(), db), "interrupted behind %d statements", n)
@@ -78,15 +48,23 @@ func TestUpOfMySQLGoesOnFromWhereItWasInterrupted(t *testing.T) {
 	}
 }
 
-// plain returns a script without its comments.
-func plain(script string) string {
-	var text strings.Builder
+// statements returns the statements of a script, if a driver does not take it as a whole.
+func statements(d dialect, script string) (statements []string) {
+	if d.set.Dialect != migrations.MySQL {
+		return []string{script}
+	}
+	var plain strings.Builder
 	for line := range strings.Lines(script) {
 		if !strings.HasPrefix(line, "--") {
-			text.WriteString(line)
+			plain.WriteString(line)
 		}
 	}
-	return text.String()
+	for text := range strings.SplitAfterSeq(plain.String(), ";") {
+		if text = strings.TrimSpace(text); text != "" {
+			statements = append(statements, text)
+		}
+	}
+	return statements
 }
 
 func TestUpOfMySQLWaitsAsLongAsItMay(t *testing.T) {
@@ -123,24 +101,28 @@ func TestUpOfMySQLNeedsADatabase(t *testing.T) {
 	require.ErrorContains(t, onMySQL.Up(t.Context(), opened(t, db)), "does the DSN name a database?")
 }
 
-func TestTenProcessesMigrateOneMySQLDatabaseAtOnce(t *testing.T) {
+func TestMarksOfTables(t *testing.T) {
 	t.Parallel()
-	db, dsn := newMySQL(t)
-	together(t, 10, "mysql", dsn, "")
-	require.Equal(t, 1001*applied(t, onMySQL), one[int](t, db, "SELECT count(*) * 1000 + count(DISTINCT version_id) FROM fencepost_migrations"))
-	require.NoError(t, onMySQL.Check(t.Context(), db))
-}
-
-func TestMarksOfMySQL(t *testing.T) {
-	t.Parallel()
-	for name, mode := range map[string]string{"strict": "STRICT_ALL_TABLES", "not strict": ""} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+	mariadb := func(mode string) func(t *testing.T) *sql.DB {
+		return func(t *testing.T) *sql.DB {
 			_, dsn := newMySQL(t)
 			db, err := sql.Open("mysql", dsn+"?sql_mode=%27"+mode+"%27")
 			require.NoError(t, err)
-			opened(t, db)
-			require.NoError(t, onMySQL.Up(t.Context(), db))
+			return opened(t, db)
+		}
+	}
+	for name, c := range map[string]struct {
+		set  migrations.Set
+		open func(t *testing.T) *sql.DB
+	}{
+		"on SQLite":              {onSQLite, dialects["on SQLite"].open},
+		"on MariaDB, strict":     {onMySQL, mariadb("STRICT_ALL_TABLES")},
+		"on MariaDB, not strict": {onMySQL, mariadb("")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := c.open(t)
+			require.NoError(t, c.set.Up(t.Context(), db))
 			insert := func(resource, number, holder any) error {
 				_, err := db.ExecContext(t.Context(), "INSERT INTO fencepost_marks VALUES (?, ?, ?)", resource, number, holder)
 				return err
@@ -161,7 +143,7 @@ func TestMarksOfMySQL(t *testing.T) {
 			require.Equal(t, 0, one[int](t, db, "SELECT '9' < '10'"), "the twin: as text")
 		})
 	}
-	t.Run("the twin, as text, takes other names for the same", func(t *testing.T) {
+	t.Run("the twin, as text on MariaDB, takes other names for the same", func(t *testing.T) {
 		t.Parallel()
 		db, _ := newMySQL(t)
 		must(t, db, "CREATE TABLE twin (resource VARCHAR(200) PRIMARY KEY)")
@@ -183,23 +165,6 @@ func TestCheckOfMySQLFindsTablesWithoutTransactions(t *testing.T) {
 	err := onMySQL.Check(t.Context(), db)
 	require.ErrorContains(t, err, "ALTER TABLE fencepost_marks ENGINE = InnoDB")
 	require.ErrorContains(t, err, "table fencepost_floor is not there")
-}
-
-func TestGooseOfAHostOnMySQL(t *testing.T) {
-	t.Parallel()
-	files, err := onMySQL.FS()
-	require.NoError(t, err)
-	db, _ := newMySQL(t)
-	provider, err := goose.NewProvider(goose.DialectMySQL, db, files, goose.WithDisableGlobalRegistry(true))
-	require.NoError(t, err)
-	for range 2 {
-		_, err = provider.Up(t.Context())
-		require.NoError(t, err)
-		require.ErrorIs(t, onMySQL.Up(t.Context(), db), migrations.ErrUnversioned)
-		require.NoError(t, onMySQL.Check(t.Context(), db))
-		_, err = provider.DownTo(t.Context(), 0)
-		require.NoError(t, err)
-	}
 }
 
 // hazard G28
@@ -230,36 +195,25 @@ func TestAnEngineThatIsNotKnownToFenceGetsNoSchema(t *testing.T) {
 
 func TestADialectThatIsNotTheDatabases(t *testing.T) {
 	t.Parallel()
-	const tables = " WHERE table_name LIKE 'fencepost%'"
-	for _, c := range []struct {
-		own    migrations.Dialect
-		seems  string
-		db     func(t *testing.T) *sql.DB
-		tables string
-	}{
-		{migrations.Postgres, "PostgreSQL", func(t *testing.T) *sql.DB { return newDatabase(t) }, "SELECT count(*) FROM information_schema.tables" + tables},
-		{migrations.MySQL, "MySQL or MariaDB", func(t *testing.T) *sql.DB { db, _ := newMySQL(t); return db },
-			"SELECT count(*) FROM information_schema.tables" + tables + " AND table_schema = DATABASE()"},
-		{migrations.SQLite, "SQLite", func(t *testing.T) *sql.DB { db, _ := newSQLite(t); return db }, "SELECT count(*) FROM sqlite_master WHERE name LIKE 'fencepost%'"},
-	} {
-		t.Run(c.own.String(), func(t *testing.T) {
-			t.Parallel()
-			db := c.db(t)
-			for _, dialect := range []migrations.Dialect{migrations.Postgres, migrations.MySQL, migrations.SQLite} {
-				if dialect == c.own {
-					continue
-				}
-				set := migrations.Set{Dialect: dialect}
-				for name, work := range map[string]func(ctx context.Context, db *sql.DB) error{
-					"Up": set.Up, "Check": set.Check, "Down": set.Down,
-					"Status": func(ctx context.Context, db *sql.DB) error { _, err := set.Status(ctx, db); return err },
-				} {
-					err := work(t.Context(), db)
-					require.ErrorContains(t, err, "migrations: Set.Dialect is "+dialect.String()+", and the database seems to be "+c.seems+": ", "%s of %s", name, dialect)
-				}
+	onEach(t, func(t *testing.T, d dialect, db *sql.DB) {
+		seems := map[migrations.Dialect]string{
+			migrations.Postgres: "PostgreSQL", migrations.MySQL: "MySQL or MariaDB", migrations.SQLite: "SQLite",
+		}
+		before := one[int](t, db, d.things)
+		for dialect := range seems {
+			if dialect == d.set.Dialect {
+				continue
 			}
-			require.Zero(t, one[int](t, db, c.tables))
-			require.NoError(t, migrations.Set{Dialect: c.own}.Up(t.Context(), db), "the database can be used")
-		})
-	}
+			set := migrations.Set{Dialect: dialect}
+			for name, work := range map[string]func(ctx context.Context, db *sql.DB) error{
+				"Up": set.Up, "Check": set.Check, "Down": set.Down,
+				"Status": func(ctx context.Context, db *sql.DB) error { _, err := set.Status(ctx, db); return err },
+			} {
+				require.ErrorContains(t, work(t.Context(), db), "migrations: Set.Dialect is "+dialect.String()+
+					", and the database seems to be "+seems[d.set.Dialect]+": ", "%s of %s", name, dialect)
+			}
+		}
+		require.Equal(t, before, one[int](t, db, d.things))
+		require.NoError(t, d.set.Up(t.Context(), db), "the database can be used")
+	})
 }

@@ -1,7 +1,6 @@
 package migrations_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/test/pgtest"
-	"github.com/fencepost/fencepost/internal/test/testenv"
 )
 
 func TestBypassIsInTheLog(t *testing.T) {
@@ -209,15 +207,11 @@ func TestCallsThatAreRefused(t *testing.T) {
 // client gets what the server's log gets.
 func listening(t *testing.T) (conn *pgx.Conn, heard *[]*pgconn.Notice) {
 	t.Helper()
-	config, err := pgx.ParseConfig(testenv.PostgresURL(t))
-	require.NoError(t, err)
-	config.RuntimeParams["client_min_messages"] = "log"
 	heard = new([]*pgconn.Notice)
-	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { *heard = append(*heard, n) }
-	conn, err = pgx.ConnectConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(func() { conn.Close(context.WithoutCancel(t.Context())) })
-	return conn, heard
+	return connected(t, func(config *pgx.ConnConfig) {
+		config.RuntimeParams["client_min_messages"] = "log"
+		config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { *heard = append(*heard, n) }
+	}), heard
 }
 
 func TestProtectedTableThatReportsOnly(t *testing.T) {

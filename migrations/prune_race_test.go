@@ -138,6 +138,18 @@ func TestOwnMarkIsPruned(t *testing.T) {
 		f.empty(t)
 		require.NoError(t, f.admit(t.Context(), f, "account/42", 5, "a"))
 	}
+	// pruneBeside prunes the mark while call waits for it.
+	pruneBeside := func(t *testing.T, level pgx.TxIsoLevel, call string, end func(pruner pgx.Tx) error) error {
+		own(t, f)
+		tx, pruner := f.begin(t, level), f.begin(t, pgx.ReadCommitted)
+		require.Equal(t, 1, get[int](t, f, pruner, "SELECT fence.prune(10)"))
+		wait := pgtest.Later(t, func() error { return f.exec(t.Context(), tx, call) })
+		f.blocked(t, tx.Conn())
+		require.NoError(t, end(pruner))
+		return wait()
+	}
+	commit := func(tx pgx.Tx) error { return tx.Commit(t.Context()) }
+	rollback := func(tx pgx.Tx) error { return tx.Rollback(t.Context()) }
 	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
 		t.Run("since the snapshot of "+string(level), func(t *testing.T) {
 			ctx := t.Context()
@@ -156,14 +168,7 @@ func TestOwnMarkIsPruned(t *testing.T) {
 			}
 		})
 		t.Run("while it waits under "+string(level), func(t *testing.T) {
-			own(t, f)
-			ctx := t.Context()
-			tx, pruner := f.begin(t, level), f.begin(t, pgx.ReadCommitted)
-			require.Equal(t, 1, get[int](t, f, pruner, "SELECT fence.prune(10)"))
-			wait := pgtest.Later(t, func() error { return f.admit(ctx, tx, "account/42", 5, "a") })
-			f.blocked(t, tx.Conn())
-			require.NoError(t, pruner.Commit(ctx))
-			require.Equal(t, "40001", code(wait()))
+			require.Equal(t, "40001", code(pruneBeside(t, level, admit, commit)))
 		})
 		t.Run("before the snapshot of "+string(level), func(t *testing.T) {
 			f.pruned(t)
@@ -180,28 +185,12 @@ func TestOwnMarkIsPruned(t *testing.T) {
 			require.NoError(t, tx.Commit(ctx))
 		})
 	}
-	for function, call := range map[string]string{
-		"admit": "SELECT fence.admit('account/42', 5, 'a')", "admit_slow": "SELECT fence.admit_slow('account/42', 5, 'a', 0)",
-	} {
+	for function, call := range map[string]string{"admit": admit, "admit_slow": "SELECT fence.admit_slow('account/42', 5, 'a', 0)"} {
 		t.Run("while it waits in "+function, func(t *testing.T) {
-			own(t, f)
-			ctx := t.Context()
-			tx, pruner := f.begin(t, pgx.ReadCommitted), f.begin(t, pgx.ReadCommitted)
-			require.Equal(t, 1, get[int](t, f, pruner, "SELECT fence.prune(10)"))
-			wait := pgtest.Later(t, func() error { return f.exec(ctx, tx, call) })
-			f.blocked(t, tx.Conn())
-			require.NoError(t, pruner.Commit(ctx))
-			refused(t, wait(), "ZF001", "10 ")
+			refused(t, pruneBeside(t, pgx.ReadCommitted, call, commit), "ZF001", "10 ")
 		})
 		t.Run("not, if the pruning is rolled back while it waits in "+function, func(t *testing.T) {
-			own(t, f)
-			ctx := t.Context()
-			tx, pruner := f.begin(t, pgx.ReadCommitted), f.begin(t, pgx.ReadCommitted)
-			require.Equal(t, 1, get[int](t, f, pruner, "SELECT fence.prune(10)"))
-			wait := pgtest.Later(t, func() error { return f.exec(ctx, tx, call) })
-			f.blocked(t, tx.Conn())
-			require.NoError(t, pruner.Rollback(ctx))
-			require.NoError(t, wait())
+			require.NoError(t, pruneBeside(t, pgx.ReadCommitted, call, rollback))
 		})
 	}
 }

@@ -1,12 +1,10 @@
 package migrations_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/test/pgtest"
@@ -118,18 +116,13 @@ func TestResetIsWrittenToTheLog(t *testing.T) {
 	t.Parallel()
 	f := newFence(t)
 	f.poisoned(t)
-	config := f.Config().ConnConfig.Copy()
-	var log []string
-	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { log = append(log, n.Severity+": "+n.Message) }
-	conn, err := pgx.ConnectConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(func() { conn.Close(context.WithoutCancel(t.Context())) })
-	require.NoError(t, f.exec(t.Context(), conn, "SET client_min_messages = log"))
-	log = nil
+	conn, heard := listening(t)
 	require.NoError(t, f.exec(t.Context(), conn, "SELECT fence.reset('account/42')"))
+	require.Len(t, *heard, 1)
 	number, _ := f.mark(t, "account/42")
-	require.Equal(t, []string{get[string](t, f, conn,
-		"SELECT format('LOG: fencepost: %I has reset the mark of ''account/42'' from 999999999999999 of ''forged'' to %s', session_user, $1::bigint)", number)}, log)
+	require.Equal(t, "LOG", (*heard)[0].Severity)
+	require.Equal(t, get[string](t, f, conn, "SELECT format('fencepost: %I has reset the mark of ''account/42'' from 999999999999999 of ''forged'' to %s', session_user, $1::bigint)", number),
+		(*heard)[0].Message)
 }
 
 // A restored backup has the marks, leases and the sequence as of its creation.

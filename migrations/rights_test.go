@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/test/pgtest"
-	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/migrations"
 )
 
@@ -107,15 +106,8 @@ func TestEvictUsesTheCallersRights(t *testing.T) {
 	require.NoError(t, f.admit(ctx, tx, "account/42", 5, "a"))
 	asRole(t, f, "GRANT USAGE ON SCHEMA "+f.schema)
 	require.NoError(t, f.exec(ctx, f, f.named("ALTER ROLE fence.role LOGIN PASSWORD 'role'")))
-	config := f.Config().ConnConfig.Copy()
-	config.User, config.Password = f.named("fence.role"), "role"
-	login := func() *pgx.Conn {
-		conn, err := pgx.ConnectConfig(ctx, config)
-		require.NoError(t, err)
-		t.Cleanup(func() { conn.Close(context.WithoutCancel(ctx)) })
-		return conn
-	}
-	conn, own := login(), login()
+	login := func(config *pgx.ConnConfig) { config.User, config.Password = f.named("fence.role"), "role" }
+	conn, own := connected(t, login), connected(t, login)
 	require.Equal(t, "42501", code(f.exec(ctx, conn, "SELECT fence.evict('account/42', 6)")), "not its own session")
 	require.NoError(t, tx.Commit(ctx))
 
@@ -135,19 +127,10 @@ func TestOrdinaryOwner(t *testing.T) {
 		_, err := admin.ExecContext(context.WithoutCancel(ctx), "ALTER DATABASE "+database+" OWNER TO CURRENT_USER")
 		require.NoError(t, err)
 	})
-	config, err := pgx.ParseConfig(testenv.PostgresURL(t))
-	require.NoError(t, err)
-	config.Database = database
 	as := func(role string) *pgx.Conn {
-		config := config.Copy()
-		config.User, config.Password = role, "role"
-		conn, err := pgx.ConnectConfig(ctx, config)
-		require.NoError(t, err)
-		t.Cleanup(func() { conn.Close(context.WithoutCancel(ctx)) })
-		return conn
+		return connected(t, func(config *pgx.ConnConfig) { config.Database, config.User, config.Password = database, role, "role" })
 	}
-	config.User, config.Password = owner, "role"
-	db := opened(t, stdlib.OpenDB(*config))
+	db := opened(t, stdlib.OpenDB(*as(owner).Config()))
 
 	require.NoError(t, migrations.Set{}.Up(ctx, db))
 	require.NoError(t, migrations.Set{}.Check(ctx, db))
@@ -161,7 +144,7 @@ func TestOrdinaryOwner(t *testing.T) {
 		require.NoError(t, err)
 	}
 	sleep(sleeper)
-	_, err = stranger.Exec(ctx, "SELECT fencepost.evict('account/42', 6)")
+	_, err := stranger.Exec(ctx, "SELECT fencepost.evict('account/42', 6)")
 	require.Equal(t, "42501", code(err), "another role's session")
 	var ended int
 	require.NoError(t, successor.QueryRow(ctx, "SELECT fencepost.evict('account/42', 6)").Scan(&ended))
@@ -309,7 +292,7 @@ func TestSQL(t *testing.T) {
 	})
 	t.Run("works on SQLite", func(t *testing.T) {
 		t.Parallel()
-		script, err := migrations.Set{Dialect: migrations.SQLite}.SQL()
+		script, err := onSQLite.SQL()
 		require.NoError(t, err)
 		db, _ := newSQLite(t)
 		must(t, db, script)

@@ -23,44 +23,19 @@ import (
 	"github.com/fencepost/fencepost/migrations"
 )
 
-func TestMarksOfSQLite(t *testing.T) {
-	t.Parallel()
-	db, _ := newSQLite(t)
-	require.NoError(t, migrations.Set{Dialect: migrations.SQLite}.Up(t.Context(), db))
-	insert := func(resource, number, holder any) error {
-		_, err := db.ExecContext(t.Context(), "INSERT INTO fencepost_marks VALUES (?, ?, ?)", resource, number, holder)
-		return err
-	}
-	for i, resource := range []string{"account/42", "account/42 ", "ACCOUNT/42", "größe"} {
-		require.NoError(t, insert(resource, i+1, "a"), "names compare byte by byte")
-	}
-	for _, bad := range [][3]any{
-		{"account/42", 9, "a"}, {"", 1, "a"}, {"x", 0, "a"}, {"x", 1, ""}, {nil, 1, "a"}, {"x", nil, "a"}, {"x", 1, nil},
-		{"x", int64(1_000_000_000_000_000), "a"}, {"x", "nine", "a"}, {strings.Repeat("ß", 101), 1, "a"}, {"x", 1, strings.Repeat("ß", 101)},
-	} {
-		require.Error(t, insert(bad[0], bad[1], bad[2]), "%v", bad)
-	}
-	// hazard G14
-	require.NoError(t, insert("x", "9", "a"))
-	require.Equal(t, 1, one[int](t, db, "SELECT number < 10 FROM fencepost_marks WHERE resource = 'x'"))
-	require.Equal(t, 0, one[int](t, db, "SELECT '9' < '10'"), "the twin: as text")
-}
-
 func TestUpOfSQLiteWaitsAsLongAsItsContext(t *testing.T) {
 	t.Parallel()
 	db, _ := newSQLite(t)
 	writer, err := db.Conn(t.Context())
 	require.NoError(t, err)
 	must(t, writer, "BEGIN EXCLUSIVE")
-	set := migrations.Set{Dialect: migrations.SQLite}
-
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	err = set.Up(ctx, db)
+	err = onSQLite.Up(ctx, db)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "migrations: sqlite: ")
 
-	wait := pgtest.Later(t, func() error { return set.Up(t.Context(), db) })
+	wait := pgtest.Later(t, func() error { return onSQLite.Up(t.Context(), db) })
 	must(t, writer, "COMMIT")
 	require.NoError(t, wait())
 	require.NoError(t, writer.Close())
@@ -129,13 +104,21 @@ func TestTenProcessesMigrateAtOnce(t *testing.T) {
 		n := applied(t, migrations.Set{})
 		require.Equal(t, 1001*n, get[int](t, f, f, query+pgx.Identifier{schema, "fencepost_migrations"}.Sanitize()))
 	})
-	t.Run("one SQLite file that is empty yet", func(t *testing.T) {
-		t.Parallel()
-		db, url := newSQLite(t)
-		together(t, 10, "sqlite", url, "")
-		n := applied(t, migrations.Set{Dialect: migrations.SQLite})
-		require.Equal(t, 1001*n, one[int](t, db, query+"fencepost_migrations"))
-	})
+	for name, c := range map[string]struct {
+		set    migrations.Set
+		driver string
+		open   func(t *testing.T) (*sql.DB, string)
+	}{
+		"one SQLite file that is empty yet": {onSQLite, "sqlite", newSQLite}, "one empty MariaDB database": {onMySQL, "mysql", newMySQL},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, url := c.open(t)
+			together(t, 10, c.driver, url, "")
+			require.Equal(t, 1001*applied(t, c.set), one[int](t, db, query+"fencepost_migrations"))
+			require.NoError(t, c.set.Check(t.Context(), db))
+		})
+	}
 }
 
 // together lets n processes of this test binary migrate at the same time.

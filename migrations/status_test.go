@@ -1,6 +1,7 @@
 package migrations_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"strings"
@@ -15,52 +16,35 @@ import (
 	"github.com/fencepost/fencepost/migrations"
 )
 
-const mysqlThings = "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE()"
-
 func TestStatus(t *testing.T) {
 	t.Parallel()
-	sqlite, _ := newSQLite(t)
-	_, dsn := newMySQL(t)
-	mysql, err := sql.Open("mysql", dsn+"?time_zone=%27%2B05:45%27")
-	require.NoError(t, err)
-	opened(t, mysql)
-	for name, c := range map[string]struct {
-		set         migrations.Set
-		db          *sql.DB
-		first, last string
-		things      string
-	}{
-		// The session's time zone must not change the times.
-		"on PostgreSQL": {migrations.Set{}, newDatabase(t, "TimeZone=Asia/Kathmandu"), "00001_marks.sql", "00010_admin.sql", "SELECT count(*) FROM pg_class"},
-		"on SQLite":     {migrations.Set{Dialect: migrations.SQLite}, sqlite, "00001_marks.sql", "00002_once.sql", "SELECT count(*) FROM sqlite_master"},
-		"on MariaDB":    {onMySQL, mysql, "00001_marks.sql", "00002_once.sql", mysqlThings},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			status := func() []migrations.Migration {
-				t.Helper()
-				status, err := c.set.Status(t.Context(), c.db)
-				require.NoError(t, err)
-				require.Len(t, status, applied(t, c.set)-1)
-				return status
-			}
-			things := one[int](t, c.db, c.things)
-			none := status()
-			require.Equal(t, migrations.Migration{Version: 1, File: c.first}, none[0])
-			require.Equal(t, c.last, none[len(none)-1].File)
-			require.EqualValues(t, newest(t, c.set), none[len(none)-1].Version)
-			require.Equal(t, things, one[int](t, c.db, c.things), "Status made something")
+	onEach(t, func(t *testing.T, d dialect, db *sql.DB) {
+		status := func() []migrations.Migration {
+			t.Helper()
+			status, err := d.set.Status(t.Context(), db)
+			require.NoError(t, err)
+			require.Len(t, status, newest(t, d.set))
+			return status
+		}
+		things := one[int](t, db, d.things)
+		none := status()
+		last := map[migrations.Dialect]string{migrations.Postgres: "00010_admin.sql"}[d.set.Dialect]
+		for i, m := range none {
+			require.Equal(t, migrations.Migration{Version: int64(i + 1), File: m.File}, m)
+		}
+		require.Equal(t, "00001_marks.sql", none[0].File)
+		require.Equal(t, cmp.Or(last, "00002_once.sql"), none[len(none)-1].File)
+		require.Equal(t, things, one[int](t, db, d.things), "Status made something")
 
-			start := time.Now().Add(-time.Second) // the column's resolution
-			require.NoError(t, c.set.Up(t.Context(), c.db))
-			for i, m := range status() {
-				require.Equal(t, none[i].File, m.File)
-				require.WithinRange(t, m.AppliedAt, start, time.Now())
-			}
-			require.NoError(t, c.set.Down(t.Context(), c.db))
-			require.Equal(t, none, status())
-		})
-	}
+		start := time.Now().Add(-time.Second) // the column's resolution
+		require.NoError(t, d.set.Up(t.Context(), db))
+		for i, m := range status() {
+			require.Equal(t, none[i].File, m.File)
+			require.WithinRange(t, m.AppliedAt, start, time.Now())
+		}
+		require.NoError(t, d.set.Down(t.Context(), db))
+		require.Equal(t, none, status())
+	})
 }
 
 func TestStatusNeedsTheRightToRead(t *testing.T) {
@@ -98,40 +82,31 @@ func TestNewerDatabase(t *testing.T) {
 // Tables that another goose or a script has created are not changed.
 func TestUnversioned(t *testing.T) {
 	t.Parallel()
-	sqlite, _ := newSQLite(t)
-	for name, c := range map[string]struct {
-		set    migrations.Set
-		db     *sql.DB
-		things string
-	}{
-		"on PostgreSQL": {migrations.Set{}, newDatabase(t), "SELECT count(*) FROM pg_class"},
-		"on SQLite":     {migrations.Set{Dialect: migrations.SQLite}, sqlite, "SELECT count(*) FROM sqlite_master"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			script, err := c.set.SQL()
-			require.NoError(t, err)
-			must(t, c.db, script)
-			before := one[int](t, c.db, c.things)
-			_, err = c.set.Status(t.Context(), c.db)
-			for _, err := range []error{err, c.set.Up(t.Context(), c.db), c.set.Down(t.Context(), c.db)} {
-				require.ErrorIs(t, err, migrations.ErrUnversioned)
-				require.EqualError(t, err, migrations.ErrUnversioned.Error(), "it has the package's name once")
-			}
-			require.NoError(t, c.set.Check(t.Context(), c.db))
-			require.Equal(t, before, one[int](t, c.db, c.things))
-		})
-	}
+	onEach(t, func(t *testing.T, d dialect, db *sql.DB) {
+		script, err := d.set.SQL()
+		require.NoError(t, err)
+		for _, statement := range statements(d, script) {
+			must(t, db, statement)
+		}
+		before := one[int](t, db, d.things)
+		_, err = d.set.Status(t.Context(), db)
+		for _, err := range []error{err, d.set.Up(t.Context(), db), d.set.Down(t.Context(), db)} {
+			require.ErrorIs(t, err, migrations.ErrUnversioned)
+			require.EqualError(t, err, migrations.ErrUnversioned.Error(), "it has the package's name once")
+		}
+		require.NoError(t, d.set.Check(t.Context(), db))
+		require.Equal(t, before, one[int](t, db, d.things))
+	})
 }
 
 // hazard G13
 var oddNames = []string{
-	`we"ird; drop`, `o'brien`, `'; DROP SCHEMA "x" CASCADE; --`, `"`, `a.b`, `Größe`, `100%s`, `:name`, ` padded `, `UPPER`,
-	`back\slash`, `\'`, `$$`, `$fencepost$`, `$fencepost$ $fencepost1$`, `x; -- y`, `-- +goose Down`, `public2`,
+	`we"ird; drop`, `o'brien`, `back\slash`, `Größe`, `$fencepost$`,
+	`'; DROP SCHEMA "x" CASCADE; --`, `"`, `a.b`, `100%s`, `:name`, ` padded `, `UPPER`, `\'`, `$$`, `$fencepost$ $fencepost1$`, `x; -- y`, `-- +goose Down`, `public2`,
 	strings.Repeat("x", 63),
 }
 
-func TestSchemasOfAnyName(t *testing.T)       { namedSchemas(t, oddNames[:3]) }
+func TestSchemasOfAnyName(t *testing.T)       { namedSchemas(t, oddNames[:5]) }
 func TestStressSchemasOfAnyName(t *testing.T) { namedSchemas(t, oddNames) }
 
 func namedSchemas(t *testing.T, names []string) {
@@ -141,21 +116,24 @@ func namedSchemas(t *testing.T, names []string) {
 		t.Run(strings.ReplaceAll(name, "/", "_"), func(t *testing.T) {
 			t.Parallel()
 			f := fence{host.Pool, name}
-			drop := "DROP SCHEMA IF EXISTS " + pgx.Identifier{name}.Sanitize() + " CASCADE"
+			quoted := pgx.Identifier{name}.Sanitize()
+			drop := "DROP SCHEMA IF EXISTS " + quoted + " CASCADE"
 			f.atEnd(t, drop)
-			set := migrations.Set{Schema: name}
+			set, db := migrations.Set{Schema: name}, sqlDB(t, f)
+			require.ErrorContains(t, set.Check(t.Context(), db), "schema "+quoted+" is not there")
 			for range 2 {
-				require.NoError(t, set.Up(t.Context(), sqlDB(t, f)))
+				require.NoError(t, set.Up(t.Context(), db))
 			}
 			everything(t, f)
 
-			_, err := f.Exec(t.Context(), drop)
-			require.NoError(t, err)
+			must(t, db, drop)
 			script, err := set.SQL()
 			require.NoError(t, err)
-			_, err = f.Exec(t.Context(), script)
-			require.NoError(t, err)
+			must(t, db, script)
 			everything(t, f)
+			require.NoError(t, set.Check(t.Context(), db))
+			must(t, db, "ALTER SEQUENCE "+quoted+".numbers CYCLE")
+			require.ErrorContains(t, set.Check(t.Context(), db), "ALTER SEQUENCE "+quoted+".numbers NO CYCLE")
 		})
 	}
 }
@@ -199,7 +177,7 @@ func TestSchemasThatAreRefused(t *testing.T) {
 // that connection would see its own uncommitted work.
 func TestUpOfSQLiteBesideAReader(t *testing.T) {
 	t.Parallel()
-	set := migrations.Set{Dialect: migrations.SQLite}
+	set := onSQLite
 	for name, work := range map[string]func(migrations.Set, context.Context, *sql.DB) error{"Up": migrations.Set.Up, "Down": migrations.Set.Down} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -248,40 +226,31 @@ func TestUpBesideTheProgramsOwnGoose(t *testing.T) {
 		return nil
 	})
 	host := fstest.MapFS{"00001_host.sql": {Data: []byte("-- +goose Up\nCREATE TABLE host_one (x integer);\n")}}
-	sqlite, _ := newSQLite(t)
-
-	for _, c := range []struct {
-		dialect goose.Dialect
-		db      *sql.DB
-		set     migrations.Set
-		ours    string
-	}{
-		{goose.DialectPostgres, newDatabase(t), migrations.Set{}, "fencepost.fencepost_migrations"},
-		{goose.DialectSQLite3, sqlite, migrations.Set{Dialect: migrations.SQLite}, "fencepost_migrations"},
-	} {
+	for name, d := range dialects {
+		db := d.open(t)
 		ran = 0
-		require.NoError(t, c.set.Up(t.Context(), c.db))
+		require.NoError(t, d.set.Up(t.Context(), db), name)
 		require.Zero(t, ran, "the program's migration ran under our version table")
 
-		provider, err := goose.NewProvider(c.dialect, c.db, host)
+		provider, err := goose.NewProvider(d.goose, db, host)
 		require.NoError(t, err)
 		_, err = provider.Up(t.Context())
-		require.NoError(t, err)
+		require.NoError(t, err, name)
 		require.Equal(t, 1, ran)
 
-		require.NoError(t, c.set.Up(t.Context(), c.db))
+		require.NoError(t, d.set.Up(t.Context(), db))
 		require.Equal(t, 1, ran)
-		require.Equal(t, 2, one[int](t, c.db, "SELECT max(version_id) FROM goose_db_version"))
-		require.Equal(t, applied(t, c.set), one[int](t, c.db, "SELECT count(*) FROM "+c.ours))
-		status, err := c.set.Status(t.Context(), c.db)
+		require.Equal(t, 2, one[int](t, db, "SELECT max(version_id) FROM goose_db_version"))
+		require.Equal(t, applied(t, d.set), one[int](t, db, "SELECT count(*) FROM "+d.versions))
+		status, err := d.set.Status(t.Context(), db)
 		require.NoError(t, err)
-		require.Len(t, status, applied(t, c.set)-1, "the program's migration is none of ours")
-		require.NoError(t, c.set.Check(t.Context(), c.db))
+		require.Len(t, status, newest(t, d.set), "the program's migration is none of ours")
+		require.NoError(t, d.set.Check(t.Context(), db))
 
-		require.NoError(t, c.set.Down(t.Context(), c.db))
+		require.NoError(t, d.set.Down(t.Context(), db))
 		require.Zero(t, back, "the program's migration was taken back under our version table")
-		require.Equal(t, 2, one[int](t, c.db, "SELECT max(version_id) FROM goose_db_version"))
-		require.Zero(t, one[int](t, c.db, "SELECT count(*) FROM host_two"))
+		require.Equal(t, 2, one[int](t, db, "SELECT max(version_id) FROM goose_db_version"))
+		require.Zero(t, one[int](t, db, "SELECT count(*) FROM host_two"))
 	}
 }
 
@@ -326,32 +295,30 @@ func TestTheProgramsGlobalGoose(t *testing.T) {
 // A program that runs goose itself takes Set.FS.
 func TestGooseGoesUpAndDown(t *testing.T) {
 	t.Parallel()
-	sqlite, _ := newSQLite(t)
-	for name, c := range map[string]struct {
-		dialect goose.Dialect
-		db      *sql.DB
-		set     migrations.Set
-		count   string
-	}{
-		"on PostgreSQL":  {goose.DialectPostgres, newDatabase(t), migrations.Set{}, "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = 'fencepost'"},
-		"another schema": {goose.DialectPostgres, newDatabase(t), migrations.Set{Schema: "other"}, "SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace WHERE nspname = 'other'"},
-		"on SQLite":      {goose.DialectSQLite3, sqlite, migrations.Set{Dialect: migrations.SQLite}, "SELECT count(*) FROM sqlite_master WHERE name LIKE 'fencepost%'"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			files, err := c.set.FS()
+	goes := func(t *testing.T, d dialect, db *sql.DB) {
+		files, err := d.set.FS()
+		require.NoError(t, err)
+		provider, err := goose.NewProvider(d.goose, db, files, goose.WithDisableGlobalRegistry(true))
+		require.NoError(t, err)
+		_, err = provider.GetDBVersion(t.Context()) // makes goose's table
+		require.NoError(t, err)
+		before := one[int](t, db, d.things)
+		for range 2 {
+			_, err = provider.Up(t.Context())
 			require.NoError(t, err)
-			provider, err := goose.NewProvider(c.dialect, c.db, files, goose.WithDisableGlobalRegistry(true))
+			require.Greater(t, one[int](t, db, d.things), before)
+			require.NoError(t, d.set.Check(t.Context(), db))
+			require.ErrorIs(t, d.set.Up(t.Context(), db), migrations.ErrUnversioned)
+			_, err = provider.DownTo(t.Context(), 0)
 			require.NoError(t, err)
-			for range 2 {
-				_, err = provider.Up(t.Context())
-				require.NoError(t, err)
-				require.NotZero(t, one[int](t, c.db, c.count))
-				require.NoError(t, c.set.Check(t.Context(), c.db))
-				_, err = provider.DownTo(t.Context(), 0)
-				require.NoError(t, err)
-				require.Zero(t, one[int](t, c.db, c.count), "Down left something behind")
-			}
-		})
+			require.Equal(t, before, one[int](t, db, d.things), "Down left something behind")
+		}
 	}
+	onEach(t, goes)
+	t.Run("in another schema", func(t *testing.T) {
+		t.Parallel()
+		d := dialects["on PostgreSQL"]
+		d.set.Schema = "other"
+		goes(t, d, d.open(t))
+	})
 }

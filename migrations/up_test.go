@@ -52,18 +52,6 @@ func TestUp(t *testing.T) {
 	}
 }
 
-func TestUpOfSQLite(t *testing.T) {
-	t.Parallel()
-	db, _ := newSQLite(t)
-	db.SetMaxOpenConns(1)
-	set := migrations.Set{Dialect: migrations.SQLite}
-	for range 3 {
-		require.NoError(t, set.Up(t.Context(), db))
-	}
-	require.Equal(t, applied(t, set), one[int](t, db, "SELECT count(*) FROM fencepost_migrations"))
-	require.Zero(t, one[int](t, db, "SELECT count(*) FROM fencepost_marks"))
-}
-
 func TestUpKeepsWhatIsThere(t *testing.T) {
 	t.Parallel()
 	f := newFence(t)
@@ -258,39 +246,39 @@ func TestUpDownUp(t *testing.T) {
 		require.True(t, one[bool](t, db, "SELECT has_schema_privilege($1, 'fencepost', 'USAGE')", role), "rights on the schema stay")
 		require.Zero(t, one[int](t, db, "SELECT count(*) FROM fencepost.marks"), "the marks do not")
 	})
-	sqlite, _ := newSQLite(t)
-	mysql, _ := newMySQL(t)
-	for name, c := range map[string]struct {
-		set migrations.Set
-		db  *sql.DB
-		all string
-	}{
-		"on SQLite": {migrations.Set{Dialect: migrations.SQLite}, sqlite,
-			"SELECT coalesce(group_concat(sql, '; '), '') FROM sqlite_master WHERE name NOT LIKE 'fencepost_migrations%' AND name NOT LIKE 'sqlite%'"},
-		"on MariaDB": {onMySQL, mysql,
-			`SELECT coalesce(group_concat(concat_ws(' ', t.engine, c.table_name, column_name, column_type, is_nullable, column_key) ORDER BY c.table_name, ordinal_position), '')
+	for name, c := range map[string]struct{ all, locked string }{
+		"on SQLite": {"SELECT coalesce(group_concat(sql, '; '), '') FROM sqlite_master WHERE name NOT LIKE 'fencepost_migrations%' AND name NOT LIKE 'sqlite%'",
+			"SELECT false"},
+		"on MariaDB": {`SELECT coalesce(group_concat(concat_ws(' ', t.engine, c.table_name, column_name, column_type, is_nullable, column_key) ORDER BY c.table_name, ordinal_position), '')
 			   FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
-			  WHERE table_schema = DATABASE() AND c.table_name <> 'fencepost_migrations'`},
+			  WHERE table_schema = DATABASE() AND c.table_name <> 'fencepost_migrations'`,
+			"SELECT NOT IS_FREE_LOCK(CONCAT('fencepost/', LEFT(SHA2(DATABASE(), 256), 40)))"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx := t.Context()
-			c.db.SetMaxOpenConns(1)
-			require.NoError(t, c.set.Down(ctx, c.db), "there is nothing to take back")
-			status, err := c.set.Status(ctx, c.db)
+			ctx, set, db := t.Context(), dialects[name].set, dialects[name].open(t)
+			db.SetMaxOpenConns(1)
+			require.NoError(t, set.Down(ctx, db), "there is nothing to take back")
+			status, err := set.Status(ctx, db)
 			require.NoError(t, err)
 			require.True(t, status[0].AppliedAt.IsZero())
 
-			require.NoError(t, c.set.Up(ctx, c.db))
-			complete := one[string](t, c.db, c.all)
+			for range 3 {
+				require.NoError(t, set.Up(ctx, db))
+			}
+			require.Equal(t, applied(t, set), one[int](t, db, "SELECT count(*) FROM fencepost_migrations"))
+			require.Zero(t, one[int](t, db, "SELECT count(*) FROM fencepost_marks"))
+			require.Equal(t, 1, one[int](t, db, "SELECT count(*) FROM fencepost_floor WHERE number = 0"))
+			require.False(t, one[bool](t, db, c.locked))
+			complete := one[string](t, db, c.all)
 			require.Contains(t, complete, "fencepost_marks")
 			for range 2 {
-				require.NoError(t, c.set.Down(ctx, c.db))
-				require.Empty(t, one[string](t, c.db, c.all))
+				require.NoError(t, set.Down(ctx, db))
+				require.Empty(t, one[string](t, db, c.all))
 			}
-			require.NoError(t, c.set.Up(ctx, c.db))
-			require.Equal(t, complete, one[string](t, c.db, c.all))
-			require.NoError(t, c.set.Check(ctx, c.db))
+			require.NoError(t, set.Up(ctx, db))
+			require.Equal(t, complete, one[string](t, db, c.all))
+			require.NoError(t, set.Check(ctx, db))
 		})
 	}
 }
@@ -420,21 +408,6 @@ func TestDownThatCannotGoOn(t *testing.T) {
 	require.NoError(t, set.Up(t.Context(), db))
 	require.Equal(t, complete, catalog(t, f))
 	require.NoError(t, set.Check(t.Context(), db))
-}
-
-// Without admit no token could be admitted, and every write of the table would be
-// refused.
-func TestDownWhileATableIsProtected(t *testing.T) {
-	t.Parallel()
-	f := newFence(t)
-	db, set := sqlDB(t, f), migrations.Set{Schema: f.schema}
-	require.NoError(t, f.exec(t.Context(), f, "CREATE TABLE fence.accounts (id bigint)"))
-	require.NoError(t, f.exec(t.Context(), f, "SELECT fence.protect($1::text::regclass, $$'account/' || id$$)", f.sql("fence.accounts")))
-	require.ErrorContains(t, set.Down(t.Context(), db), "migrations: postgres: tables are still protected: "+f.schema+".accounts")
-	require.NoError(t, set.Up(t.Context(), db))
-	require.NoError(t, set.Check(t.Context(), db))
-	require.NoError(t, f.exec(t.Context(), f, "SELECT fence.unprotect($1::text::regclass)", f.sql("fence.accounts")))
-	require.NoError(t, set.Down(t.Context(), db))
 }
 
 // Concurrent Ups and Downs run one after another.
