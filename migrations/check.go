@@ -68,15 +68,11 @@ func (s Set) Check(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	var findings []string
-	switch s.Dialect {
-	case MySQL:
-		findings, err = s.checkMySQL(ctx, db)
-	case SQLite:
-		findings, err = s.checkSQLite(ctx, db, table)
-	default:
-		findings, err = s.checkPostgres(ctx, db, table.schema)
+	check := s.checkTables
+	if s.Dialect == Postgres {
+		check = s.checkPostgres
 	}
+	findings, err := check(ctx, db, table)
 	var unfenced *engine.Error
 	if errors.As(err, &unfenced) { // its catalogs prove nothing
 		findings, err = []string{unfenced.Engine + " is not known to fence: " + unfenced.Reason + " (" + engine.Page + ")"}, nil
@@ -115,7 +111,8 @@ func lost(table string) string {
 
 // checkPostgres calls version() only if this role may: otherwise the driver's error would
 // replace the findings.
-func (s Set) checkPostgres(ctx context.Context, db *sql.DB, name schema) ([]string, error) {
+func (s Set) checkPostgres(ctx context.Context, db *sql.DB, table versions) ([]string, error) {
+	name := table.schema
 	if err := s.probePostgres(ctx, db); err != nil {
 		return nil, err
 	}
@@ -196,39 +193,49 @@ func findingsOf(ctx context.Context, db *sql.DB, query string, complete bool) ([
 	return findings, rows.Err()
 }
 
-func (s Set) checkMySQL(ctx context.Context, db *sql.DB) ([]string, error) {
-	if err := s.probeMySQL(ctx, db); err != nil {
-		return nil, err
+// checkTables is Check for MySQL and SQLite.
+func (s Set) checkTables(ctx context.Context, db *sql.DB, table versions) ([]string, error) {
+	names := []string{"fencepost_marks", "fencepost_floor", unitsTable}
+	if s.Dialect == MySQL {
+		if err := s.probeMySQL(ctx, db); err != nil {
+			return nil, err
+		}
+		// First, because information_schema hides tables on which the account has no right.
+		if findings, err := mysqlDenied(ctx, db); err != nil || len(findings) > 0 {
+			return findings, err
+		}
+		if engine.MySQLDenied(explain(ctx, db, "EXPLAIN SELECT result FROM "+unitsTable)) {
+			names = names[:2] // only a program that calls Once needs the units
+		}
 	}
-	// First, because information_schema hides tables on which the account has no right.
-	findings, err := mysqlDenied(ctx, db)
+	findings, err := s.behind(ctx, db)
 	if err != nil || len(findings) > 0 {
 		return findings, err
-	}
-	findings, err = s.behind(ctx, db)
-	if err != nil || len(findings) > 0 {
-		return findings, err
-	}
-	names := []string{"fencepost_marks", "fencepost_floor"}
-	if !engine.MySQLDenied(explain(ctx, db, "EXPLAIN SELECT result FROM "+unitsTable)) { // only a program that calls Once needs it
-		names = append(names, unitsTable)
 	}
 	for _, name := range names {
-		var engine string
-		err := db.QueryRowContext(ctx, "SELECT coalesce(engine, '') FROM information_schema.tables "+
-			"WHERE table_schema = DATABASE() AND table_name = ?", name).Scan(&engine)
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			findings = append(findings, lost(name))
-		case err != nil:
+		exists, err := table.beside(ctx, db, name)
+		if err != nil {
 			return nil, err
-		case !strings.EqualFold(engine, "InnoDB"):
-			findings = append(findings, "table "+name+" has no transactions, so stale tokens are admitted: "+
-				"ALTER TABLE "+name+" ENGINE = InnoDB")
 		}
+		if !exists {
+			findings = append(findings, lost(name))
+		}
+	}
+	if s.Dialect == MySQL {
+		unsafe, err := findingsOf(ctx, db, withoutTransactionsSQL, true)
+		if err != nil {
+			return nil, err
+		}
+		findings = append(findings, unsafe...)
 	}
 	return findings, nil
 }
+
+const withoutTransactionsSQL = `
+SELECT false, CONCAT('table ', table_name, ' has no transactions, so stale tokens are admitted: ALTER TABLE ', table_name, ' ENGINE = InnoDB')
+  FROM information_schema.tables
+ WHERE table_schema = DATABASE() AND table_name IN ('fencepost_marks', 'fencepost_floor', 'fencepost_units')
+   AND coalesce(engine, '') <> 'InnoDB'`
 
 // mysqlDenied is the finding that the account lacks rights that a guard needs. EXPLAIN of a
 // statement needs the statement's rights, and takes no locks.
@@ -260,23 +267,6 @@ func explain(ctx context.Context, db *sql.DB, statement string) error {
 	for rows.Next() { // nothing is read
 	}
 	return rows.Err()
-}
-
-func (s Set) checkSQLite(ctx context.Context, db *sql.DB, table versions) ([]string, error) {
-	findings, err := s.behind(ctx, db)
-	if err != nil || len(findings) > 0 {
-		return findings, err
-	}
-	for _, name := range []string{"fencepost_marks", "fencepost_floor", unitsTable} {
-		exists, err := table.beside(ctx, db, name)
-		if err != nil {
-			return nil, err
-		}
-		if !exists {
-			findings = append(findings, lost(name))
-		}
-	}
-	return findings, nil
 }
 
 // behind returns the finding that the version table lacks a version of the set. It
