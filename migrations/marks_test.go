@@ -102,29 +102,6 @@ func TestAddMarkColumns(t *testing.T) {
 		require.Equal(t, "last_holder character varying(10) \"default\"", shape(t, f, "fence.rows"))
 		require.Error(t, f.exec(t.Context(), f, "SELECT fence.add_mark_columns('fence.rows', 'one', 'one')"))
 	})
-	t.Run("limits the wait for a long reader, and keeps the session's limit", func(t *testing.T) {
-		rowsTable(t, f)
-		reader := f.begin(t, pgx.ReadCommitted)
-		require.NoError(t, f.exec(t.Context(), reader, "SELECT FROM fence.rows"))
-		conn := f.conn(t)
-		require.Equal(t, "55P03", code(f.exec(t.Context(), conn, "SELECT fence.add_mark_columns('fence.rows', wait => 50)")))
-		require.NoError(t, f.exec(t.Context(), conn, "SET lock_timeout = 20"))
-		require.Equal(t, "55P03", code(f.exec(t.Context(), conn, "SELECT fence.add_mark_columns('fence.rows', wait => 0)")), "the session's own limit stands")
-
-		twin := f.conn(t)
-		waits := pgtest.Later(t, func() error {
-			return f.exec(t.Context(), twin, "ALTER TABLE fence.rows ADD last_token bigint NOT NULL DEFAULT 0")
-		})
-		f.blocked(t, twin) // the twin, a plain ALTER TABLE, waits for the reader, and others wait behind it
-		require.NoError(t, reader.Rollback(t.Context()))
-		require.NoError(t, waits())
-
-		require.NoError(t, f.exec(t.Context(), conn, "SET lock_timeout = '20min'; BEGIN"))
-		require.NoError(t, f.exec(t.Context(), conn, "SELECT fence.add_mark_columns('fence.rows', wait => 600000)"))
-		require.Equal(t, "20min", get[string](t, f, conn, "SELECT current_setting('lock_timeout')"))
-		require.NoError(t, f.exec(t.Context(), conn, "COMMIT"))
-		require.Equal(t, both, shape(t, f, "fence.rows"))
-	})
 	t.Run("reaches the partitions", func(t *testing.T) {
 		require.NoError(t, f.exec(t.Context(), f, `DROP TABLE IF EXISTS fence.rows; CREATE TABLE fence.rows (id bigint PRIMARY KEY, n text) PARTITION BY RANGE (id);
 			CREATE TABLE fence.part PARTITION OF fence.rows FOR VALUES FROM (0) TO (10)`))

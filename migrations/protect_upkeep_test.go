@@ -234,6 +234,7 @@ func TestProtectDoesNotWaitForEver(t *testing.T) {
 		"protect, behind a writer":                {newAccounts, "INSERT INTO fence.plain VALUES (44, '')", "protect('fence.plain', 'writer'"},
 		"protect, behind a writer of a partition": {unprotectedPartitions, "UPDATE fence.west1 SET n = 1", "protect('fence.jobs', 'region'"},
 		"unprotect, behind a reader":              {newAccounts, "SELECT FROM fence.accounts", "unprotect('fence.accounts'"},
+		"add_mark_columns, behind a reader":       {newAccounts, "SELECT FROM fence.plain", "add_mark_columns('fence.plain'"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

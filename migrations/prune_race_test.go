@@ -195,26 +195,6 @@ func TestOwnMarkIsPruned(t *testing.T) {
 	}
 }
 
-// hazard G9
-// hazard G21
-func TestRoleOfTheApplicationCannotForgetMarks(t *testing.T) {
-	t.Parallel()
-	f := newFence(t)
-	f.marked(t, 9)
-	conn := asRole(t, f, "GRANT USAGE ON SCHEMA "+f.schema)
-	require.NoError(t, f.exec(t.Context(), conn, "SELECT fence.number_at(now())"))
-	for _, mayNot := range []string{
-		"SELECT fence.prune(10)", "SELECT fence.prune(10, 1)", "SELECT fence.reset('account/1')", "SELECT fence.reset('account/1', 1)",
-		"SELECT * FROM fence.floor", "UPDATE fence.floor SET number = 0", "DELETE FROM fence.floor", "TRUNCATE fence.floor",
-		"INSERT INTO fence.floor DEFAULT VALUES", "DROP TABLE fence.floor", "ALTER TABLE fence.floor SET UNLOGGED",
-		"DELETE FROM fence.marks", "UPDATE fence.marks SET number = 1", "TRUNCATE fence.marks",
-	} {
-		require.Equal(t, "42501", code(f.exec(t.Context(), conn, mayNot)), mayNot)
-	}
-	require.Equal(t, 9, get[int](t, f, f, "SELECT count(*) FROM fence.marks"))
-	require.Zero(t, f.floor(t))
-}
-
 // The grants in the comments of 00009_prune.sql and 00010_admin.sql, one each.
 func TestRolesOfOperators(t *testing.T) {
 	t.Parallel()

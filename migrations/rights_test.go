@@ -31,6 +31,8 @@ func asRole(t *testing.T, f fence, grants string) *pgx.Conn {
 	return conn
 }
 
+// hazard G9
+// hazard G21
 func TestRoleOfTheApplication(t *testing.T) {
 	t.Parallel()
 	f := newFence(t)
@@ -41,7 +43,7 @@ func TestRoleOfTheApplication(t *testing.T) {
 		"SELECT fence.admit('account/42', 6, 'a', 1000)",
 		"SELECT fence.report_only('account/42', 5, 'a')",
 		"SELECT fence.mint('account/42', 'a')",
-		"SELECT fence.evict('account/42', 6)",
+		"SELECT fence.evict('account/42', 6), fence.number_at(now())",
 		"SELECT fence.transaction_fate('1 1 ' || fence.session_incarnation()), fence.end_transaction('1 1')",
 		"SELECT fence.insert_unit('account/42', 'k', sha256(''), '1 hour'), fence.set_result('account/42', 'k', 'x'), fence.find_unit('account/42', 'k', sha256(''))",
 		"SELECT fence.acquire('account/42', 'a', '1 hour')",
@@ -59,6 +61,9 @@ func TestRoleOfTheApplication(t *testing.T) {
 		"SELECT fence.admit_slow('x', 5, 'a', 0)", "SELECT fence.lock_lease('account/42')", "SELECT fence.grant_lease('x', 'a', '1 s', 1, false, false)", "SELECT fence.claim('x', 'a', 1)",
 		"SELECT fence.enqueue('x', 'a', '1 s', false, 0, 0, '1 s', now())", "SELECT fence.release_slow('x', 'a')", "SELECT fence.queue_head('x', 'a')",
 		"SELECT fence.lock_exclusive('x', 0)", "SELECT fence.record_admission('x')", "SELECT fence.commit_durably()", "SELECT fence.next_number(1)",
+		"SELECT fence.prune(10)", "SELECT fence.prune(10, 1)", "SELECT fence.reset('account/42')", "SELECT fence.reset('account/42', 1)",
+		"SELECT * FROM fence.floor", "UPDATE fence.floor SET number = 0", "DELETE FROM fence.floor", "TRUNCATE fence.floor",
+		"INSERT INTO fence.floor DEFAULT VALUES", "DROP TABLE fence.floor", "ALTER TABLE fence.floor SET UNLOGGED",
 		"CREATE FUNCTION fence.mine() RETURNS void LANGUAGE sql AS ''",
 	} {
 		require.Equal(t, "42501", code(f.exec(ctx, conn, mayNot)), mayNot)
@@ -95,25 +100,6 @@ func TestCallersSearchPathIsNotUsed(t *testing.T) {
 	refused(t, f.admit(ctx, conn, "account/42", 5, "a"), "ZF001", "6 b")
 	require.NoError(t, f.admit(ctx, conn, "account/42", 6, "b"))
 	require.NoError(t, f.exec(ctx, conn, "SELECT fence.acquire('account/42', 'a', '1 hour'), fence.renew('account/42', 'a', '1 hour'), fence.release('account/42', 'a'), fence.mint('account/42', 'a')"))
-}
-
-func TestEvictUsesTheCallersRights(t *testing.T) {
-	t.Parallel()
-	f := newFence(t)
-	ctx := t.Context()
-	tx := f.begin(t, pgx.ReadCommitted)
-	require.NoError(t, f.admit(ctx, f, "account/42", 5, "a"))
-	require.NoError(t, f.admit(ctx, tx, "account/42", 5, "a"))
-	asRole(t, f, "GRANT USAGE ON SCHEMA "+f.schema)
-	require.NoError(t, f.exec(ctx, f, f.named("ALTER ROLE fence.role LOGIN PASSWORD 'role'")))
-	login := func(config *pgx.ConnConfig) { config.User, config.Password = f.named("fence.role"), "role" }
-	conn, own := connected(t, login), connected(t, login)
-	require.Equal(t, "42501", code(f.exec(ctx, conn, "SELECT fence.evict('account/42', 6)")), "not its own session")
-	require.NoError(t, tx.Commit(ctx))
-
-	require.NoError(t, f.exec(ctx, own, "BEGIN"))
-	require.NoError(t, f.admit(ctx, own, "account/42", 5, "a"))
-	require.Equal(t, 1, get[int](t, f, conn, "SELECT fence.evict('account/42', 6)"))
 }
 
 // A role as managed services provide it: it owns its database and is no superuser.
@@ -289,14 +275,6 @@ func TestSQL(t *testing.T) {
 		_, err = f.Exec(t.Context(), script)
 		require.NoError(t, err)
 		require.Equal(t, catalog(t, f), catalog(t, plain))
-	})
-	t.Run("works on SQLite", func(t *testing.T) {
-		t.Parallel()
-		script, err := onSQLite.SQL()
-		require.NoError(t, err)
-		db, _ := newSQLite(t)
-		must(t, db, script)
-		require.Zero(t, one[int](t, db, "SELECT count(*) FROM fencepost_marks"))
 	})
 }
 

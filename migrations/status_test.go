@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -31,6 +32,7 @@ func TestStatus(t *testing.T) {
 		last := map[migrations.Dialect]string{migrations.Postgres: "00010_admin.sql"}[d.set.Dialect]
 		for i, m := range none {
 			require.Equal(t, migrations.Migration{Version: int64(i + 1), File: m.File}, m)
+			require.True(t, strings.HasPrefix(m.File, fmt.Sprintf("%05d_", i+1)), "no number is left out")
 		}
 		require.Equal(t, "00001_marks.sql", none[0].File)
 		require.Equal(t, cmp.Or(last, "00002_once.sql"), none[len(none)-1].File)

@@ -92,6 +92,7 @@ func TestTheLockIsReleasedAfterTheWait(t *testing.T) {
 	require.Equal(t, "55P03", code(locked))
 }
 
+// The role may not create schemas either.
 func TestUpOfARoleWithOneConnection(t *testing.T) {
 	t.Parallel()
 	f := newFence(t)
@@ -154,20 +155,6 @@ func TestUpWaitsAsLongAsItMay(t *testing.T) {
 
 	require.NoError(t, holder.Rollback(t.Context()))
 	require.NoError(t, set.Up(t.Context(), db), "the one who gave up left a lock behind")
-}
-
-func TestUpNeedsNoRightToMakeSchemas(t *testing.T) {
-	t.Parallel()
-	f := newFence(t)
-	for _, text := range []string{
-		"CREATE ROLE fence.owner", "CREATE SCHEMA fence.made AUTHORIZATION fence.owner",
-	} {
-		_, err := f.Exec(t.Context(), f.named(text))
-		require.NoError(t, err)
-	}
-	f.atEnd(t, f.named("DROP OWNED BY fence.owner CASCADE; DROP ROLE fence.owner"))
-	db := sqlDB(t, f, f.named("SET ROLE fence.owner"))
-	require.NoError(t, migrations.Set{Schema: f.schema + "_made"}.Up(t.Context(), db))
 }
 
 func TestUpWithoutRights(t *testing.T) {
