@@ -120,9 +120,6 @@ func has(all []signature.Signed, resource string) bool {
 // if a token is incomplete, if two tokens have one resource, or if there are more than
 // MaxMembers tokens or MaxBytes bytes.
 func Format(toks ...token.Token) (string, error) {
-	if len(toks) > MaxMembers {
-		return "", tooMany()
-	}
 	all := make([]signature.Signed, len(toks))
 	for i, tok := range toks {
 		all[i].Token = tok
