@@ -22,8 +22,8 @@ func (s Set) probeMySQL(ctx context.Context, db *sql.DB) error {
 	return engine.CheckMySQL(vars)
 }
 
-// prepareMySQL creates the version table under the lock. CREATE TABLE commits, so an
-// interrupted process may leave a table without goose's version 0.
+// prepareMySQL creates the version table under the lock, if the engine is known to fence. CREATE
+// TABLE commits, so an interrupted process may leave a table without goose's version 0.
 func (s Set) prepareMySQL(ctx context.Context, db *sql.DB, table versions) (err error) {
 	if err := s.probeMySQL(ctx, db); err != nil {
 		return err

@@ -11,76 +11,6 @@ import (
 	"github.com/fencepost/fencepost/internal/test/pgtest"
 )
 
-// hazard P1
-func TestNumbersRiseOverSessions(t *testing.T) {
-	t.Parallel()
-	f := newFence(t)
-	require.NoError(t, f.exec(t.Context(), f, "CREATE SEQUENCE fence.naive CACHE 10"))
-	draw := func(t *testing.T, sequence string) (drawn []int64) {
-		t.Helper()
-		first, second := f.conn(t), f.conn(t)
-		for range 3 {
-			for _, conn := range []*pgx.Conn{first, second} {
-				drawn = append(drawn, get[int64](t, f, conn, "SELECT nextval($1::text::regclass)", f.sql(sequence)))
-			}
-		}
-		return drawn
-	}
-	t.Run("in the order they were drawn in", func(t *testing.T) {
-		t.Parallel()
-		require.Equal(t, []int64{1, 2, 3, 4, 5, 6}, draw(t, "fence.numbers"))
-	})
-	t.Run("the twin's cache makes them fall", func(t *testing.T) {
-		t.Parallel()
-		require.Equal(t, []int64{1, 11, 2, 12, 3, 13}, draw(t, "fence.naive"))
-	})
-	t.Run("and the sequence never starts again", func(t *testing.T) {
-		t.Parallel()
-		require.Equal(t, "1 999999999999999 1 1 f", get[string](t, f, f,
-			"SELECT concat_ws(' ', seqmin, seqmax, seqincrement, seqcache, seqcycle) FROM pg_sequence WHERE seqrelid = $1::text::regclass", f.sql("fence.numbers")))
-	})
-}
-
-// hazard P2
-func TestNumbersAreDrawnUnderTheLeasesLock(t *testing.T) {
-	t.Parallel()
-	f := newFence(t)
-	run := func(t *testing.T, call func(tx pgx.Tx) (int64, error)) (waited, meanwhile int64) {
-		t.Helper()
-		require.NoError(t, f.exec(t.Context(), f, "INSERT INTO fence.leases VALUES ($1, 0, '', '-infinity')", t.Name()))
-		letGo, tx := hold(t, f, t.Name()), f.begin(t, pgx.ReadCommitted)
-		wait := pgtest.Later(t, func() (err error) {
-			waited, err = call(tx)
-			return err
-		})
-		f.blocked(t, tx.Conn())
-		meanwhile = f.granted(t, f, t.Name()+"/meanwhile", "b", time.Hour)
-		letGo(now(t, f, f))
-		require.NoError(t, wait())
-		require.NoError(t, tx.Commit(t.Context()))
-		return waited, meanwhile
-	}
-	t.Run("so who waited has the higher one", func(t *testing.T) {
-		t.Parallel()
-		waited, meanwhile := run(t, func(tx pgx.Tx) (int64, error) {
-			a, err := f.acquire(t.Context(), tx, t.Name(), "a", time.Hour)
-			if err != nil {
-				return 0, err
-			}
-			return *a.Number, nil
-		})
-		require.Greater(t, waited, meanwhile)
-	})
-	t.Run("the naive twin draws before it waits", func(t *testing.T) {
-		t.Parallel()
-		waited, meanwhile := run(t, func(tx pgx.Tx) (n int64, err error) {
-			return n, tx.QueryRow(t.Context(), f.sql(`WITH drawn AS MATERIALIZED (SELECT greatest(nextval('fence.numbers'), fence.number_at(clock_timestamp())) AS n)
-				SELECT n FROM drawn, LATERAL (SELECT FROM fence.leases WHERE resource = $1 AND n > 0 FOR UPDATE) l`), t.Name()).Scan(&n)
-		})
-		require.Less(t, waited, meanwhile)
-	})
-}
-
 func TestNumbersAreExhausted(t *testing.T) {
 	t.Parallel()
 	f := newFence(t)
@@ -174,17 +104,15 @@ func TestMint(t *testing.T) {
 }
 
 // hold locks a lease's row in another transaction. end releases it after a time on the
-// server's clock, and returns when that was.
-func hold(t *testing.T, f fence, resource string) (end func(after time.Time) time.Time) {
+// server's clock.
+func hold(t *testing.T, f fence, resource string) (end func(after time.Time)) {
 	t.Helper()
 	tx := f.begin(t, pgx.ReadCommitted)
 	require.NoError(t, f.exec(t.Context(), tx, "SELECT FROM fence.leases WHERE resource = $1 FOR UPDATE", resource))
-	return func(after time.Time) time.Time {
+	return func(after time.Time) {
 		t.Helper()
 		pgtest.Await(t, func() bool { return now(t, f, f).After(after) })
-		at := now(t, f, f)
 		require.NoError(t, tx.Commit(t.Context()))
-		return at
 	}
 }
 
@@ -196,43 +124,6 @@ func now(t *testing.T, f fence, on db) time.Time {
 func expiry(t *testing.T, f fence, resource string) time.Time {
 	t.Helper()
 	return get[time.Time](t, f, f, "SELECT expires_at FROM fence.leases WHERE resource = $1", resource)
-}
-
-// hazard P5
-func TestAcquireThatWaitedLongerThanItsTTL(t *testing.T) {
-	t.Parallel()
-	const ttl = 100 * time.Millisecond
-	f := newFence(t)
-	run := func(t *testing.T, call func(tx pgx.Tx) error) (end time.Time) {
-		t.Helper()
-		f.granted(t, f, t.Name(), "before", time.Hour)
-		require.True(t, get[bool](t, f, f, "SELECT fence.release($1, 'before')", t.Name()))
-		letGo, tx := hold(t, f, t.Name()), f.begin(t, pgx.ReadCommitted)
-		wait := pgtest.Later(t, func() error { return call(tx) })
-		f.blocked(t, tx.Conn())
-		end = letGo(now(t, f, f).Add(ttl))
-		require.NoError(t, wait())
-		require.NoError(t, tx.Commit(t.Context()))
-		return end
-	}
-	t.Run("has the full ttl from the grant, and returns how long it waited", func(t *testing.T) {
-		t.Parallel()
-		var a acquired
-		end := run(t, func(tx pgx.Tx) (err error) {
-			a, err = f.acquire(t.Context(), tx, t.Name(), "a", ttl)
-			return err
-		})
-		require.True(t, a.Granted)
-		require.GreaterOrEqual(t, a.Waited, ttl)
-		require.False(t, expiry(t, f, t.Name()).Before(end.Add(ttl)))
-	})
-	t.Run("the naive twin's lease has ended before the grant", func(t *testing.T) {
-		t.Parallel()
-		end := run(t, func(tx pgx.Tx) error {
-			return f.exec(t.Context(), tx, "UPDATE fence.leases SET holder = 'a', expires_at = statement_timestamp() + $2 WHERE resource = $1", t.Name(), ttl)
-		})
-		require.True(t, expiry(t, f, t.Name()).Before(end))
-	})
 }
 
 // hazard P5

@@ -113,8 +113,8 @@ func (s Set) probePostgres(ctx context.Context, db *sql.DB) error {
 	return engine.CheckPostgres(version, extensions)
 }
 
-// preparePostgres creates the schema and the version table. Goose would create the table
-// without its lock, and needs the schema to exist.
+// preparePostgres creates the schema and the version table, if the engine is known to fence and
+// no pooler breaks the lock. Goose would create the table without its lock, and needs the schema.
 func (s Set) preparePostgres(ctx context.Context, db *sql.DB, table versions) error {
 	lock := s.schemaLock(db, table)
 	err := s.probePostgres(ctx, db)
@@ -159,8 +159,8 @@ func makeSchema(ctx context.Context, tx *sql.Tx, name schema) error {
 	return nil
 }
 
-// unprotected returns an error if tables are protected. The migration checks that too,
-// but after the newer migrations were reverted.
+// unprotected returns an error if tables are protected, or if a pooler breaks the lock. The
+// migration checks for protected tables too, but after the newer migrations were reverted.
 func (s Set) unprotected(ctx context.Context, db *sql.DB, table versions) error {
 	lock, name := s.schemaLock(db, table), table.schema
 	if err := lock.ownSession(ctx); err != nil {

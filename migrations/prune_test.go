@@ -209,6 +209,7 @@ func TestAcquireWhileItsLeaseIsForgotten(t *testing.T) {
 	require.NoError(t, wait())
 	require.NoError(t, other.Commit(t.Context()))
 	require.True(t, after.Granted)
+	require.Positive(t, after.Waited)
 	require.Greater(t, *after.Number, before)
 	require.GreaterOrEqual(t, *after.Number, f.floor(t))
 }
