@@ -142,12 +142,12 @@ func TestImportsFollowTheLayout(t *testing.T) {
 // and which lines it has taken out elsewhere.
 var budgets = map[string]int{
 	".":                     53,
-	"token":                 531,
+	"token":                 523,
 	"token/memtoken":        164,
 	"token/redistoken":      2_171,
 	"token/pgtoken":         1_385,
 	"token/tokentest":       2_098,
-	"lock":                  1_552,
+	"lock":                  1_551,
 	"guard":                 488,
 	"guard/guardtest":       568,
 	"sqlguard":              1_368,
@@ -159,12 +159,12 @@ var budgets = map[string]int{
 	"httpguard":             2_306,
 	"httpguard/signature":   520,
 	"migrations":            1_408,
-	"simulations":           3_538,
+	"simulations":           3_498,
 	"simulations/httppoint": 128,
 	"simulations/pgxpoint":  529,
 	"simulations/sqlpoint":  663,
 	"simulations/process":   496,
-	"internal":              5_064,
+	"internal":              4_986,
 	"internal/history":      2_553,
 	"internal/timeline":     738,
 	"internal/test":         3_429,
@@ -175,7 +175,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 50_720
+const allLines = 50_593
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

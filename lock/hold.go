@@ -189,12 +189,12 @@ func (l *Lease) finish(ctx context.Context, err error, atLeast time.Duration) er
 //   - a live lease of another issuer, or a token without a lease: ErrNotLeased. Acquire
 //     would wait for its own caller.
 //   - a released lease: acquire. The work has outlived its Hold.
-//   - a lease of a simulation around the code, now released: acquire, as in production.
+//   - a lease that a simulation offers: that for the first Hold; then acquire, as in production.
 //   - a lost lease, or one whose context has ended: its cause. A frame that has lost its
 //     lease must not continue under a new number.
 func (l *Locker) reenter(ctx context.Context, resource string) (*Lease, error) {
-	e := tokenctx.Find[token.Token](ctx, resource)
-	if e == nil || e.Ended() || failpoint.Reacquires(ctx, resource) {
+	e, offer := tokenctx.FindLease[token.Token](ctx, resource)
+	if e == nil || e.Ended() {
 		return nil, nil
 	}
 	outer, ok := e.Lease.(*lease)
@@ -208,11 +208,10 @@ func (l *Locker) reenter(ctx context.Context, resource string) (*Lease, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	}
-	ctx, left := failpoint.EnterHold(ctx, resource)
-	inner := &Lease{lease: outer}
+	failpoint.Note(ctx, failpoint.Reentered{Resource: resource})
+	ctx, left := offer.Enter(ctx)
 	entered, leave := outer.follow(ctx)
-	inner.entered, inner.leave = entered, func() { leave(); left() }
-	return inner, nil
+	return &Lease{lease: outer, entered: entered, leave: func() { leave(); left() }}, nil
 }
 
 // follow returns a context with the values of ctx that also ends with the lease, and a

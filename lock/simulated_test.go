@@ -8,85 +8,96 @@ import (
 
 	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/internal/test/hooktest"
+	"github.com/fencepost/fencepost/internal/tokenctx"
 	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
 )
 
-// underOuterToken runs fn inside the Hold of a simulation, and returns the error of that
-// Hold.
-func underOuterToken(t *testing.T, h *hooktest.Record, w *wire, fn func(ctx context.Context, locker *lock.Locker, tok token.Token)) error {
+// underOffer runs fn in a simulation of code that takes the lock itself, and returns the
+// error of the simulation's Hold. reclaims counts the releases of the offered lease.
+func underOffer(t *testing.T, w *wire, reclaims *int, fn func(ctx context.Context, locker *lock.Locker, tok token.Token)) error {
 	t.Helper()
 	locker := &lock.Locker{Issuer: w, TTL: ttl, DangerouslyWithoutClaim: true}
-	return locker.Hold(h.Listen(t.Context()), account, func(ctx context.Context) error {
+	return locker.Hold(t.Context(), account, func(ctx context.Context) error {
 		tok := fromContext(t, ctx, account)
-		fn(failpoint.WithOuterToken(ctx, account, tok), &lock.Locker{Issuer: w, TTL: ttl, DangerouslyWithoutClaim: true}, tok)
+		ctx, _ = tokenctx.NewOffer[token.Token](ctx, account, func(ctx context.Context) {
+			*reclaims++
+			require.NoError(t, w.Release(ctx, tok))
+		})
+		fn(ctx, &lock.Locker{Issuer: w, TTL: ttl, DangerouslyWithoutClaim: true}, tok)
 		return nil
 	})
 }
 
-// Code that holds first has no token outside of its Hold, as in production.
-func TestAnOuterTokenIsVisibleInsideHoldOnly(t *testing.T) {
+// requireNoToken requires that ctx carries no token of the account.
+func requireNoToken(t *testing.T, ctx context.Context) {
+	t.Helper()
+	_, err := token.FromContext(ctx, account)
+	require.ErrorIs(t, err, token.ErrMissing)
+	require.Empty(t, token.All(ctx))
+}
+
+// As in production, there is no token outside of the code's own Hold.
+func TestAnOfferedLeaseIsVisibleInsideHoldOnly(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var w wire
-		var h hooktest.Record
-		require.NoError(t, underOuterToken(t, &h, &w, func(ctx context.Context, locker *lock.Locker, tok token.Token) {
+		var reclaims int
+		require.NoError(t, underOffer(t, &w, &reclaims, func(ctx context.Context, locker *lock.Locker, tok token.Token) {
+			requireNoToken(t, ctx)
 			require.NoError(t, locker.Hold(ctx, account, func(inner context.Context) error {
 				require.Equal(t, tok, fromContext(t, inner, account))
 				require.Equal(t, []token.Token{tok}, token.All(inner))
-				_, err := token.FromContext(ctx, account)
-				require.ErrorIs(t, err, token.ErrMissing, "the outer context")
-				require.Empty(t, token.All(ctx))
+				requireNoToken(t, ctx)
+				require.NoError(t, locker.Hold(ctx, account, func(parallel context.Context) error {
+					require.Equal(t, tok, fromContext(t, parallel, account))
+					return nil
+				}), "in production it waits for the first; here both have the lease")
 				return locker.Hold(inner, account, func(nested context.Context) error {
 					require.Equal(t, tok, fromContext(t, nested, account))
 					return nil
 				})
 			}))
-			_, err := token.FromContext(ctx, account)
-			require.ErrorIs(t, err, token.ErrMissing, "behind the Hold")
+			requireNoToken(t, ctx)
+			own := token.NewContext(ctx, token.Token{Resource: account, Number: 99, Holder: "own"})
+			require.EqualValues(t, 99, fromContext(t, own, account).Number, "a token of the program's own")
+			require.ErrorIs(t, locker.Hold(own, account, nil), lock.ErrNotLeased)
 			require.EqualValues(t, 1, w.acquire.calls.Load())
-			require.Empty(t, h.Notes)
+			require.Zero(t, reclaims)
 		}))
 	})
 }
 
-func TestASecondHoldUnderAnOuterTokenAcquiresAnew(t *testing.T) {
+func TestASecondHoldUnderAnOfferAcquiresAnew(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var w wire
-		var h hooktest.Record
-		err := underOuterToken(t, &h, &w, func(ctx context.Context, locker *lock.Locker, tok token.Token) {
+		var reclaims int
+		err := underOffer(t, &w, &reclaims, func(ctx context.Context, locker *lock.Locker, tok token.Token) {
 			require.NoError(t, locker.Hold(ctx, account, func(context.Context) error { return nil }))
 			require.EqualValues(t, 1, w.acquire.calls.Load())
-			require.NoError(t, w.Release(ctx, tok), "what the simulation does when it gets the note")
-			require.NoError(t, locker.Hold(ctx, account, func(inner context.Context) error {
-				require.Equal(t, []any{failpoint.Reacquired{Resource: account}}, h.Notes)
-				require.Greater(t, fromContext(t, inner, account).Number, tok.Number)
-				return nil
-			}))
-			require.EqualValues(t, 2, w.acquire.calls.Load())
+			for n := range 2 {
+				require.NoError(t, locker.Hold(ctx, account, func(inner context.Context) error {
+					require.Equal(t, 1, reclaims, "the lease is released once")
+					require.Greater(t, fromContext(t, inner, account).Number, tok.Number)
+					return nil
+				}))
+				requireNoToken(t, ctx)
+				require.EqualValues(t, 2+n, w.acquire.calls.Load())
+			}
 		})
 		require.ErrorIs(t, err, token.ErrLost, "it was given back")
 	})
 }
 
-// Code that uses the token first keeps it.
-func TestAnOuterTokenThatIsUsedFirstStays(t *testing.T) {
+// A nested Hold is noted, for a simulation that does not expect one.
+func TestANestedHoldIsNoted(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var w wire
 		var h hooktest.Record
-		require.NoError(t, underOuterToken(t, &h, &w, func(ctx context.Context, locker *lock.Locker, tok token.Token) {
-			require.Equal(t, tok, fromContext(t, ctx, account))
-			for range 2 {
-				require.NoError(t, locker.Hold(ctx, account, func(inner context.Context) error {
-					require.Equal(t, tok, fromContext(t, inner, account))
-					require.Equal(t, tok, fromContext(t, ctx, account))
-					return nil
-				}))
-				require.Equal(t, tok, fromContext(t, ctx, account))
-			}
-			require.EqualValues(t, 1, w.acquire.calls.Load())
-			used := failpoint.UsedFirst{Resource: account}
-			require.Equal(t, []any{used, used}, h.Notes, "in production a Hold would come first")
+		locker := &lock.Locker{Issuer: new(wire), TTL: ttl, DangerouslyWithoutClaim: true}
+		require.NoError(t, locker.Hold(h.Listen(t.Context()), account, func(ctx context.Context) error {
+			require.Empty(t, h.Notes)
+			return locker.Hold(ctx, account, func(context.Context) error { return nil })
 		}))
+		require.Equal(t, []any{failpoint.Reentered{Resource: account}}, h.Notes)
 	})
 }
 

@@ -19,7 +19,7 @@ type coverage struct {
 	evicted, lost, waited     int
 	repeated                  int    // units that got a first result
 	dropped                   int    // units of which a write was lost before it reached its server
-	usedFirst                 bool   // Do used the token of its context, and then took the lock itself
+	reentered                 bool   // Do took the lock inside of the run's Hold
 	unheard                   int    // writes over traced connections under contexts that are not Do's
 	unheardSQL                string // one of them
 	unguarded                 string // a write with no guard in its transaction, as quote returns it
@@ -54,7 +54,7 @@ func (c *coverage) observe(st *stage) {
 			if f.repeated {
 				c.repeated++
 			}
-			c.usedFirst = c.usedFirst || f.usedFirst
+			c.reentered = c.reentered || f.reentered
 			c.idles = c.idles || f.idles
 			for _, t := range f.all {
 				if !t.wrote() || t.fenced() {
@@ -93,7 +93,7 @@ func (c *coverage) add(other coverage) {
 	c.ended, c.ofTwo = c.ended+other.ended, c.ofTwo+other.ofTwo
 	c.idles, c.guarded = c.idles || other.idles, c.guarded || other.guarded
 	c.beside, c.unguarded = cmp.Or(c.beside, other.beside), cmp.Or(c.unguarded, other.unguarded)
-	c.dropped, c.usedFirst = c.dropped+other.dropped, c.usedFirst || other.usedFirst
+	c.dropped, c.reentered = c.dropped+other.dropped, c.reentered || other.reentered
 	c.unheard, c.unheardSQL = c.unheard+other.unheard, cmp.Or(c.unheardSQL, other.unheardSQL)
 	c.drivers = slices.Compact(slices.Sorted(slices.Values(append(c.drivers, other.drivers...))))
 }
@@ -134,8 +134,8 @@ func (c *coverage) unobserved() (gaps []string) {
 	if c.unheard > 0 {
 		say("%d writes under a context that is not Do's: not observed%s: pass ctx on (GORM: db.WithContext(ctx))", c.unheard, quote(c.unheardSQL))
 	}
-	if c.usedFirst {
-		say("Do used the token of its context before it took the lock itself: in production there is none")
+	if c.reentered {
+		say("Do takes the lock itself, inside of the run's Hold: without that its context may have no token. Set Subject.Holds")
 	}
 	switch {
 	case c.evicted == 0 && c.beside != "":

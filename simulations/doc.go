@@ -41,6 +41,7 @@
 //			Issuer:   app.locks.Issuer,
 //			Resource: "account/42",
 //			Do:       func(ctx context.Context) error { return withdraw(ctx, app.locks, app.fence, 1) },
+//			Holds:    true, // Do takes the lock itself
 //			Count:    app.withdrawn,
 //		})
 //	}

@@ -87,7 +87,7 @@ func (x *explorer) perform(ctx context.Context, i interleaving) error {
 		return err
 	}
 	defer st.close()
-	st.timed, st.delayed, st.holds = true, x.blocked[i.at], x.holdsItself()
+	st.timed, st.delayed = true, x.blocked[i.at]
 	p := &performance{stage: st, interleaving: i, pace: x.pace(i.at), inside: len(x.steps) - 2}
 	p.perform()
 	if !i.unanswered() {
@@ -138,11 +138,6 @@ func corrupted(err error) bool {
 		return false
 	}
 	return slices.ContainsFunc([]string{"order", "holder", "once", "trace", "versions"}, v.Breaks)
-}
-
-// holdsItself reports whether an undisturbed unit has held the resource itself.
-func (x *explorer) holdsItself() bool {
-	return slices.ContainsFunc(x.shape, func(w *writer) bool { return w.tokenUse() == failpoint.TokenHidden })
 }
 
 // pace limits how long the director waits for a writer that does not move: it may be
@@ -220,8 +215,11 @@ func (e *unseenError) Error() string {
 // unit, perhaps only the claim's, and none that wrote. An unguarded write could then go
 // unnoticed, because the claim is refused in its place. For a request, only its service
 // has the result. If Do takes its own lock, there must be a token, or a write that a
-// tracer observed.
+// tracer observed. If it takes the Locker's, a unit must have held that.
 func (st *stage) unseen() error {
+	if st.subject.Holds && !slices.ContainsFunc(st.writers, (*writer).heldItself) {
+		return fmt.Errorf("simulations: Do does not take the lock %q, and Subject.Holds says that it does", st.subject.Resource)
+	}
 	for _, w := range st.writers {
 		if name := w.facts.misnamed(st.subject.Resource); name != "" && st.subject.kept() {
 			return fmt.Errorf("simulations: Do mints for %q, and Subject.Resource is %q", name, st.subject.Resource)

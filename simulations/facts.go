@@ -63,7 +63,7 @@ type facts struct {
 	refusedLast bool // no guard admitted a write after the last refusal
 	observed    bool // a write was made under a number that had been refused
 	dropped     bool // a COMMIT, or another write, was not sent
-	usedFirst   bool // it used the token of its context, and then held the resource
+	reentered   bool // it held the resource inside of the run's Hold
 	minted      bool
 	tried       []string // the keys of the units that guards were to apply once
 	repeated    bool     // a guard returned the first result of a unit
@@ -130,8 +130,6 @@ func (f *facts) note(fact any) {
 		}
 	case failpoint.Refused:
 		f.refused, f.refusedLast = append(f.refused, fact.Err), true
-	case failpoint.UsedFirst:
-		f.usedFirst = true
 	case failpoint.Tried:
 		f.tried = append(f.tried, fact.Key)
 	case failpoint.Repeated:
@@ -182,6 +180,7 @@ func (f *facts) keys() []string {
 func (f *facts) bounded() { f.set(func(f *facts) { f.idles = true }) }
 func (f *facts) drop()    { f.set(func(f *facts) { f.lost, f.dropped = f.lost+1, true }) }
 func (f *facts) lose()    { f.set(func(f *facts) { f.lost++ }) }
+func (f *facts) reenter() { f.set(func(f *facts) { f.reentered = true }) }
 
 // outside records that key was written outside of the writer's own Hold, under no token.
 func (f *facts) outside(key any, when outside) {

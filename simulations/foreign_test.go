@@ -147,7 +147,7 @@ func TestAnUntracedWriteIsNoPass(t *testing.T) {
 	iss := &pgtoken.Issuer{DB: plain, Schema: u.schema}
 	locks := &lock.Locker{Issuer: iss, Claim: (&sqlguard.Guard{DB: plain, Schema: u.schema}).Admit}
 	s := simulations.Subject{
-		Issuer: iss, Resource: resource, Count: u.Count,
+		Issuer: iss, Resource: resource, Count: u.Count, Holds: true,
 		Do: func(ctx context.Context) error {
 			return locks.Hold(ctx, resource, func(ctx context.Context) error { return u.add(ctx, plain, plain) })
 		},

@@ -83,14 +83,14 @@ func (l *listener) know(ctx context.Context) {
 	}
 }
 
-// rehold releases the writer's lock before the writer acquires it itself.
-func (l *listener) rehold(ctx context.Context) {
-	tok := l.tok.Load()
-	l.again.Store(true)
-	l.lost.Store(true)
-	op := history.Op{Kind: history.Release, Number: tok.Number, Holder: tok.Holder, Began: l.now()}
-	op.Outcome = history.LockOutcomeOf(l.stage.subject.Issuer.Release(failpoint.Untraced(ctx), *tok))
-	l.record(op)
+// reclaim releases the writer's lock before the writer acquires it itself.
+func (w *writer) reclaim(ctx context.Context) {
+	tok := w.tok.Load()
+	w.again.Store(true)
+	w.lost.Store(true)
+	op := history.Op{Kind: history.Release, Number: tok.Number, Holder: tok.Holder, Began: w.now()}
+	op.Outcome = history.LockOutcomeOf(w.stage.subject.Issuer.Release(failpoint.Untraced(ctx), *tok))
+	w.record(op)
 }
 
 // wrote takes the token from the context of the write if it carries one, and otherwise
@@ -111,15 +111,26 @@ func (l *listener) wrote(ctx context.Context, began time.Duration, outcome histo
 		Number: tok.Number, Holder: tok.Holder,
 	}
 	op.Writer, op.Resource, op.Ended = l.name, l.stage.subject.Resource, l.now()
-	switch use := l.tokenUse(); {
-	case tok != *held: // a token of the program's own
-	case use == failpoint.TokenUndecided && l.deferWrite(op, key):
-		return
-	case use == failpoint.TokenHidden && !ok:
-		l.facts.outside(key, afterHold)
-		return
+	if l.offer != nil && tok == *held {
+		switch taken, inHold := l.offer.Use(); {
+		case !taken:
+			l.facts.outside(key, beforeHold)
+			return
+		case !inHold && !ok:
+			l.facts.outside(key, afterHold)
+			return
+		}
 	}
 	l.recordWrite(op, key)
+}
+
+// heldItself reports whether the writer's unit has taken the lock.
+func (w *writer) heldItself() bool {
+	if w.offer == nil {
+		return false
+	}
+	taken, _ := w.offer.Use()
+	return taken
 }
 
 // recordWrite records a write under the token of op. If that is none, the count decides:
@@ -129,50 +140,6 @@ func (w *writer) recordWrite(op history.Op, key any) {
 	if op.Number != 0 {
 		w.stage.add(op)
 	}
-}
-
-// deferredWrite is a write before the writer has used the outer token or held the
-// resource itself. It has the outer token, or none.
-type deferredWrite struct {
-	op  history.Op
-	key any
-}
-
-// deferWrite keeps a write until the unit has ended. It returns false if it has.
-func (w *writer) deferWrite(op history.Op, key any) bool {
-	w.deferring.Lock()
-	defer w.deferring.Unlock()
-	if !w.unitOver {
-		w.deferred = append(w.deferred, deferredWrite{op, key})
-	}
-	return !w.unitOver
-}
-
-// recordDeferred records the deferred writes at the end of the unit, which returned err.
-// They have no token if the writer has held the resource itself, or if an error ended the
-// unit before it did so.
-func (w *writer) recordDeferred(err error) {
-	w.deferring.Lock()
-	defer w.deferring.Unlock()
-	w.unitOver = true
-	use := w.tokenUse()
-	before := use == failpoint.TokenHidden || use == failpoint.TokenUndecided && w.stage.holds && err != nil
-	for _, d := range w.deferred {
-		if before {
-			w.facts.outside(d.key, beforeHold)
-		} else {
-			w.recordWrite(d.op, d.key)
-		}
-	}
-}
-
-// tokenUse returns how the writer has used the token of the kit's Hold so far.
-func (w *writer) tokenUse() failpoint.TokenUse {
-	ctx := w.outer.Load()
-	if ctx == nil {
-		return failpoint.TokenUsed
-	}
-	return failpoint.OuterTokenUse(*ctx, w.stage.subject.Resource)
 }
 
 // carried returns the token of resource in ctx. The lookup does not count as the guard's.
@@ -186,10 +153,9 @@ func carried(ctx context.Context, resource string) (token.Token, bool) {
 }
 
 // Note implements [failpoint.Listener].
-func (l *listener) Note(ctx context.Context, fact any) {
-	if again, is := fact.(failpoint.Reacquired); is && again.Resource == l.stage.subject.Resource {
-		l.rehold(ctx)
-		return
+func (l *listener) Note(_ context.Context, fact any) {
+	if nested, is := fact.(failpoint.Reentered); is && nested.Resource == l.stage.subject.Resource && !l.stage.subject.Holds {
+		l.facts.reenter()
 	}
 	if sent, is := fact.(failpoint.Sent); is {
 		l.stage.unheard.heard(sent.Source)

@@ -118,9 +118,9 @@ var waysOfOnce = []string{"one unit, repeated under new tokens", "one unit, repe
 // that is refused after its own unit was applied has not looked it up.
 func subjectsOfOnce[S onceHolder](s S, subject simulations.Subject) map[string]simulations.Subject {
 	blind := onceSubject(subject, blindly(s))
-	one := onceSubject(subject, underOneToken(s))
-	own := subject
+	one, own := onceSubject(subject, underOneToken(s)), subject
 	try := underOneToken(s)
+	one.Holds, own.Holds = false, false
 	own.Do = func(ctx context.Context) error { return try(ctx, rand.Text()) }
 	return map[string]simulations.Subject{waysOfOnce[0]: blind, waysOfOnce[1]: one, ownUnits: own}
 }

@@ -42,7 +42,7 @@ func (s *shop) kept(work func(ctx context.Context, session *pgxpool.Conn) error)
 			return work(ctx, session)
 		})
 	})
-	subject.Issuer = nil
+	subject.Issuer, subject.Holds = nil, false
 	subject.Expire = func(ctx context.Context) error {
 		_, err := s.pool.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_locks
 			WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND objid::bigint = hashtext(current_schema())::bigint & 4294967295`)
@@ -153,7 +153,7 @@ func (s *shop) setNX(number func(ctx context.Context, lock string) (token.Token,
 		}
 		return work(token.NewContext(ctx, tok))
 	})
-	subject.Issuer = nil
+	subject.Issuer, subject.Holds = nil, false
 	subject.Expire = func(ctx context.Context) error { return client.Del(ctx, key).Err() }
 	return subject
 }

@@ -290,7 +290,6 @@ func (x *explorer) shuffle(ctx context.Context, seed uint64) error {
 		return err
 	}
 	defer st.close()
-	st.holds = x.holdsItself()
 	x.moves(st, seed)
 	err = st.judge()
 	x.covered.observe(st)

@@ -175,7 +175,7 @@ func (c *counter) add(ctx context.Context) error {
 func (c *counter) hold(ctx context.Context) error { return c.locks.Hold(ctx, resource, c.add) }
 
 func (c *counter) subject(unit func(context.Context) error) simulations.Subject {
-	return simulations.Subject{Issuer: c.issuer, Resource: resource, Do: unit, Count: c.Count}
+	return simulations.Subject{Issuer: c.issuer, Resource: resource, Do: unit, Holds: true, Count: c.Count}
 }
 
 // These are a service behind the middleware, and its clients, with one mistake each.

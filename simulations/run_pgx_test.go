@@ -131,14 +131,14 @@ func runOnPostgres(t *testing.T, try scope) {
 	}
 }
 
-// A service that takes its own lock is tested without a change.
+// A service that takes the lock itself is tested without a change.
 func runWithAHoldOfItsOwn(t *testing.T, try scope) {
 	u := newTable(t)
 	iss := &pgtoken.Issuer{DB: u.pool, Schema: u.schema}
 	fence := &sqlguard.Guard{DB: u.pool, Schema: u.schema, IdleTimeout: idle}
 	locks := &lock.Locker{Issuer: iss, Claim: fence.Admit}
 	simulations.Run(t, try(simulations.Subject{
-		Issuer: iss, Resource: resource, Count: u.Count,
+		Issuer: iss, Resource: resource, Count: u.Count, Holds: true,
 		Do: func(ctx context.Context) error {
 			return locks.Hold(ctx, resource, func(ctx context.Context) error {
 				return fence.Update(ctx, resource, func(tx pgx.Tx) error { return u.add(ctx, tx, tx) })

@@ -37,7 +37,7 @@ func openStock(t *testing.T) *stock {
 }
 
 func (s *stock) subject(unit func(context.Context) error) simulations.Subject {
-	return simulations.Subject{Issuer: s.issuer, Resource: "account/42", Do: unit, Count: s.read}
+	return simulations.Subject{Issuer: s.issuer, Resource: "account/42", Do: unit, Holds: true, Count: s.read}
 }
 
 func (s *stock) read(ctx context.Context) (int, error) {

@@ -178,15 +178,24 @@ var errOutOfOrder = errors.New("out of order")
 
 func broken(context.Context) (int, error) { return 0, errOutOfOrder }
 
-// If Do takes the lock itself, its Hold is nested in the kit's lease. A Do that uses
-// another issuer gets an error.
+// A Hold of Do takes the kit's lease, or nests in it. A Do that uses another issuer gets an
+// error, and so does one that does not take the lock although it should.
 func TestAHoldByAnotherIssuerIsForeign(t *testing.T) {
 	t.Parallel()
 	l := &ledger{marks: new(guard.Memory)}
 	s := l.subject()
 	other := &lock.Locker{Issuer: new(memtoken.Issuer), DangerouslyWithoutClaim: true}
 	s.Do = func(ctx context.Context) error { return other.Hold(ctx, resource, l.Do) }
-	require.ErrorIs(t, checkInBubble(t, s), lock.ErrNotLeased)
+	for _, s.Holds = range []bool{false, true} {
+		require.ErrorIs(t, checkInBubble(t, s), lock.ErrNotLeased)
+	}
+	s.Do = func(context.Context) error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.units++
+		return nil
+	}
+	require.ErrorContains(t, checkInBubble(t, s), `Do does not take the lock "account/42"`)
 }
 
 func TestAWriterThatNeverEndsIsNamed(t *testing.T) {

@@ -30,7 +30,6 @@ type stage struct {
 	base     int
 	timed    bool  // only the paused holders are stopped in the middle
 	delayed  bool  // Expire was, by stopped writers
-	holds    bool  // an undisturbed unit holds the resource itself
 	broken   error // why the interleaving could not be performed
 	unheard  *unheard
 	unit     string // the key of the one unit that all writers do, for DoOnce; "" if each does its own

@@ -28,8 +28,7 @@ type Subject struct {
 	Expire func(ctx context.Context) error
 	// Do does one unit of guarded work, such as a payment or a booking, under the token
 	// in ctx. It is called by many goroutines at once, and must use ctx throughout. It
-	// must return, so it must not call t.FailNow or package require. If Do takes the lock
-	// itself, with a [lock.Locker] on Issuer, that is a nested Hold.
+	// must return, so it must not call t.FailNow or package require.
 	//
 	// Do must return the guard's errors so that errors.Is finds them. Nil means that
 	// Count must grow by one; a guard's refusal means that it must not; any other error
@@ -49,6 +48,10 @@ type Subject struct {
 	// is applied more than once, unless DoOnce ignores its key. Unguarded must be nil.
 	// Package process requires Do.
 	DoOnce func(ctx context.Context, key string) error
+	// Holds means that Do takes the lock itself, with a [lock.Locker] on Issuer. Its context
+	// then carries no token outside of its own Hold, as in production. If Holds is false, Do
+	// runs under the token of a Hold that Run makes. Package process ignores it.
+	Holds bool
 	// Count returns the number of units in the resource, plus any constant: a balance in
 	// units, or the rows of a ledger. It must not use a cache.
 	Count func(ctx context.Context) (int, error)
@@ -118,8 +121,8 @@ func (s Subject) complete() (Subject, error) {
 	switch {
 	case s.Issuer == nil && s.Expire == nil:
 		return s, errors.New("simulations: Subject has neither an Issuer nor Expire")
-	case s.kept() && (s.Issuer != nil || s.Claim != nil):
-		return s, errors.New("simulations: Subject has Expire, and also an Issuer or a Claim")
+	case s.kept() && (s.Issuer != nil || s.Claim != nil || s.Holds):
+		return s, errors.New("simulations: Subject has Expire, and also an Issuer, a Claim or Holds")
 	case s.Do == nil && s.DoOnce == nil:
 		return s, errors.New("simulations: Subject has neither Do nor DoOnce")
 	case s.DoOnce != nil && (s.Do != nil || s.Unguarded != nil):

@@ -7,13 +7,13 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/internal/history"
+	"github.com/fencepost/fencepost/internal/tokenctx"
 	"github.com/fencepost/fencepost/internal/tokenuse"
 	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
@@ -63,10 +63,7 @@ type writer struct {
 	outcome  history.Outcome // of its unit
 	said     error           // of its unit
 
-	outer     atomic.Pointer[context.Context] // Do's, with the token of the kit's Hold; nil if Do takes its own lock
-	deferring sync.Mutex
-	deferred  []deferredWrite // whose token is not decided yet
-	unitOver  bool            // no write is deferred any more
+	offer *tokenctx.Offer[token.Token] // the lock that Do takes; nil if Do does not take it itself
 
 	tok        atomic.Pointer[token.Token]
 	endless    atomic.Pointer[endlessError]
@@ -156,13 +153,11 @@ func (w *writer) work(ctx context.Context) error {
 	w.pass(stepDo)
 	unit, key := w.stage.keys()
 	op := history.Op{Kind: history.Unit, Began: w.now(), Key: unit}
-	if tok := w.tok.Load(); tok != nil {
-		ctx = failpoint.WithOuterToken(ctx, tok.Resource, *tok)
-		w.outer.Store(&ctx)
+	if w.stage.subject.Holds {
+		ctx, w.offer = tokenctx.NewOffer[token.Token](ctx, w.stage.subject.Resource, w.reclaim)
 	}
 	err := w.stage.do(ctx, key)
 	w.facts.finish()
-	w.recordDeferred(err)
 	if tok := w.tok.Load(); tok != nil {
 		op.Number, op.Holder = tok.Number, tok.Holder
 	}

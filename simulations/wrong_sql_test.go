@@ -94,7 +94,7 @@ func openTill(t *testing.T, fence *stdsql.Guard) *till {
 
 func (s *till) subject(unit func(context.Context) error) simulations.Subject {
 	return simulations.Subject{
-		Issuer: s.issuer, Resource: "account/42", Do: unit,
+		Issuer: s.issuer, Resource: "account/42", Do: unit, Holds: true,
 		Count: func(ctx context.Context) (int, error) {
 			balance, err := s.balance(ctx, s.db)
 			return opening - balance, err

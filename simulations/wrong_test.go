@@ -60,7 +60,7 @@ func openShop(t *testing.T, tracer pgx.QueryTracer) *shop {
 // subject counts the withdrawals.
 func (s *shop) subject(do func(context.Context) error) simulations.Subject {
 	return simulations.Subject{
-		Issuer: s.issuer, Resource: "account/42", Do: do,
+		Issuer: s.issuer, Resource: "account/42", Do: do, Holds: true,
 		Count: func(ctx context.Context) (n int, err error) {
 			err = s.pool.QueryRow(ctx, "SELECT $1 - balance FROM accounts WHERE id = 42", opening).Scan(&n)
 			return n, err

@@ -32,7 +32,7 @@ func TestStressTheLoopOfTheExampleAppliesAUnitOnce(t *testing.T) {
 	fence := &sqlguard.Guard{DB: traced, Schema: schema}
 	locks := &lock.Locker{Issuer: &redistoken.Issuer{Client: client, Prefix: prefix}, Claim: fence.Admit}
 	simulations.Run(t, simulations.Subject{
-		Issuer: locks.Issuer, Resource: "account/42",
+		Issuer: locks.Issuer, Resource: "account/42", Holds: true,
 		DoOnce: func(ctx context.Context, key string) error {
 			_, err := withdrawOnce(ctx, locks, fence, key, 1)
 			return err

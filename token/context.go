@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/internal/tokenctx"
 	"github.com/fencepost/fencepost/internal/tokenuse"
 )
@@ -31,7 +30,7 @@ func FromContext(ctx context.Context, resource string) (Token, error) {
 	tokenuse.Note(ctx, resource)
 	e := tokenctx.Find[Token](ctx, resource)
 	switch {
-	case e == nil || outer(ctx, e, failpoint.HidesToken):
+	case e == nil || e.Offer != nil:
 		return Token{}, &MissingError{Resource: resource, Have: resources(ctx)}
 	case e.Ended():
 		return Token{}, fmt.Errorf("%w: %s", ErrReleased, e.Token)
@@ -53,20 +52,13 @@ func all(ctx context.Context) []Token {
 	var toks []Token
 	seen := map[string]bool{}
 	for e := tokenctx.Entries[Token](ctx); e != nil; e = e.Next {
-		if !seen[e.Resource] && !e.Ended() && !outer(ctx, e, failpoint.HidesTokenNow) {
+		if !seen[e.Resource] && !e.Ended() && e.Offer == nil {
 			toks = append(toks, e.Token)
 		}
 		seen[e.Resource] = true
 	}
 	slices.SortFunc(toks, func(a, b Token) int { return strings.Compare(a.Resource, b.Resource) })
 	return toks
-}
-
-// outer reports whether the token of e comes from a simulation around the code under test
-// and would be absent in production. It returns false for a token added by NewContext.
-// hides is for a use of the token, or for a look.
-func outer(ctx context.Context, e *entry, hides func(ctx context.Context, resource string, tok any) bool) bool {
-	return e.Lease != nil && hides(ctx, e.Resource, e.Token)
 }
 
 func resources(ctx context.Context) []string {

@@ -12,10 +12,10 @@ import (
 func TestWithdrawalsSurviveThePause(t *testing.T) {
 	app := start(t)
 	simulations.Run(t, simulations.Subject{
-		Issuer:   app.locks.Issuer,
-		Resource: "account/42",
-		Do:       func(ctx context.Context) error { return withdraw(ctx, app.locks, app.fence, 1) },
-		Count:    app.withdrawn,
+		Issuer: app.locks.Issuer, Resource: "account/42",
+		Do:    func(ctx context.Context) error { return withdraw(ctx, app.locks, app.fence, 1) },
+		Holds: true, // Do takes the lock itself
+		Count: app.withdrawn,
 	})
 }
 

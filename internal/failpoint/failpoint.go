@@ -59,9 +59,8 @@ type Listener interface {
 	// are open at the same time have different keys. A transaction that is retried may
 	// begin again under its key.
 	At(ctx context.Context, step Step, key any)
-	// Note is called with other facts: [Sent], [Joined],
-	// [RolledBack], [Refused], [Minted], [Tried], [Repeated] or [Reacquired]. It returns
-	// at once.
+	// Note is called with other facts: [Sent], [Joined], [RolledBack], [Refused], [Minted],
+	// [Tried], [Repeated] or [Reentered]. It returns at once.
 	Note(ctx context.Context, fact any)
 	// DropsReply reports whether the answer to the write of key is to be lost. If it
 	// returns true, the next step is Unknown instead of Applied. It is called at most
@@ -110,6 +109,10 @@ type Tried struct{ Resource, Key string }
 // Repeated is a guard's note: the unit had been applied before, and the call returns its
 // first result. The call writes nothing.
 type Repeated struct{ Resource, Key string }
+
+// Reentered is a Locker's note: a Hold of the resource nests in a lease that the caller's
+// context carries.
+type Reentered struct{ Resource string }
 
 // Func is a Listener that receives steps and ignores everything else.
 type Func func(ctx context.Context, step Step, key any)

@@ -20,7 +20,10 @@ type Entry[T comparable] struct {
 	// token came from elsewhere: a header, a queue, a test.
 	Released *atomic.Bool
 	Lease    any // the lease of package lock, or nil if Released is nil
-	Next     *Entry[T]
+	// Offer is set in the entry that hides a simulation's lease from its code. Token, Released
+	// and Lease are then zero.
+	Offer *Offer[T]
+	Next  *Entry[T]
 }
 
 // Ended reports whether the lease behind the token was released.
