@@ -21,7 +21,7 @@ import (
 // agree on it.
 func TestTheMarkIsPartOfTheFormat(t *testing.T) {
 	t.Parallel()
-	client := testenv.SpareRedis(t)
+	client := testenv.OwnRedis(t).Client()
 	g := &redisguard.Guard{Client: client}
 	const key = "fencepost:mark:{account/42}"
 	require.Equal(t, key, redisguard.MarkKey("account/42"))

@@ -61,7 +61,7 @@ func TestReportOnly(t *testing.T) {
 	require.ErrorContains(t, e.guard.Set(with(t.Context(), 33, "a"), resource, e.key, "x", 0), "holds no mark")
 }
 
-func spare(t *testing.T) *redis.Client { t.Helper(); return testenv.SpareRedis(t) }
+func spare(t *testing.T) *redis.Client { t.Helper(); return testenv.OwnRedis(t).Client() }
 
 // hook records the names of the commands that run scripts.
 type hook struct {

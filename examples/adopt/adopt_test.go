@@ -101,7 +101,7 @@ func withRedsync(t *testing.T, pool *pgxpool.Pool) func(context.Context, work) e
 }
 
 func withRedislock(t *testing.T, pool *pgxpool.Pool) func(context.Context, work) error {
-	locks := redislock.New(testenv.SpareRedis(t)) // the example has a fixed key
+	locks := redislock.New(testenv.OwnRedis(t).Client()) // the example has a fixed key
 	return func(ctx context.Context, w work) error { return adopt.Redislock(ctx, locks, pool, w) }
 }
 

@@ -51,7 +51,7 @@ func (a app) withdrawn(ctx context.Context) (n int, err error) {
 
 func TestRedsyncSurvivesThePause(t *testing.T) {
 	t.Parallel()
-	rdb, pool := testenv.SpareRedis(t), traced(t, database(t))
+	rdb, pool := testenv.OwnRedis(t).Client(), traced(t, database(t))
 	locks := redsync.New(goredis.NewPool(rdb))
 	app := app{pool, func(ctx context.Context, w work) error {
 		return adopt.Redsync(ctx, locks.NewMutex("account/42"), pool, w)

@@ -1,6 +1,6 @@
-// Command containers starts PostgreSQL, Redis and a spare server of each in containers,
-// and MariaDB if this machine has none. It runs its arguments as a command in the root of
-// the repository, with the URLs in the environment under the names that the tests read:
+// Command containers starts PostgreSQL and Redis in containers, and MariaDB if this machine
+// has none. It runs its arguments as a command in the root of the repository, with the URLs
+// in the environment under the names that the tests read:
 //
 //	go run -C lab/containers . -- go test ./...
 //

@@ -14,15 +14,12 @@ import (
 // servers are the servers that the tests of the root module read from the environment.
 type servers []*server
 
-// all returns a PostgreSQL and a Redis for all tests, and one of each that a test may
-// crash or empty. Only the PostgreSQL that is crashed has to flush its log. A MariaDB is
-// added if the tests cannot start one on this machine and the environment names none.
+// all returns a PostgreSQL and a Redis for all tests. A MariaDB is added if the tests
+// cannot start one on this machine and the environment names none.
 func all() servers {
 	wanted := servers{
 		postgres("FENCEPOST_TEST_POSTGRES_URL", "fsync=off"),
 		redis("FENCEPOST_TEST_REDIS_URL"),
-		postgres("FENCEPOST_TEST_SPARE_POSTGRES_URL"),
-		redis("FENCEPOST_TEST_SPARE_REDIS_URL"),
 	}
 	if os.Getenv(envMariaDB) == "" && !localMariaDB() {
 		wanted = append(wanted, mariadb(envMariaDB))

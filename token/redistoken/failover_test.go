@@ -24,7 +24,7 @@ import (
 func TestFailoverGrantsTheSameNumberTwice(t *testing.T) {
 	t.Parallel()
 	master, prefix := testenv.Redis(t)
-	replica := testenv.SpareRedis(t)
+	replica := testenv.OwnRedis(t).Client()
 	key := counterKey(prefix, resource)
 	// The counter is ahead of the clock, so that the clock has no effect.
 	require.NoError(t, master.Set(t.Context(), key, clock()+360_000_000, 0).Err())

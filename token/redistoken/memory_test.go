@@ -19,7 +19,7 @@ import (
 // hazard R12
 func TestNumbersRiseAcrossLossOfMemory(t *testing.T) {
 	t.Parallel()
-	client := testenv.SpareRedis(t)
+	client := testenv.OwnRedis(t).Client()
 	iss := &redistoken.Issuer{Client: client}
 	first := acquire(t, iss, "first")
 	naive := client.Incr(t.Context(), "naive").Val() + client.Incr(t.Context(), "naive").Val()

@@ -14,18 +14,9 @@ import (
 // prefix begins the names of all folders of tests, below the folder of temporary files.
 const prefix = "fencepost-test-"
 
-// EnvCommon names the folder of temporary files that all test processes of this user have
-// in common. It is set in processes that have another one from [OwnTemp].
+// EnvCommon is set in processes that have a folder from [OwnTemp]. It names the folder of
+// temporary files that they would have without.
 const EnvCommon = "FENCEPOST_TEST_TMPDIR"
-
-// Common returns the folder of temporary files that all test processes of this user have
-// in common.
-func Common() string {
-	if common := os.Getenv(EnvCommon); common != "" {
-		return common
-	}
-	return os.TempDir()
-}
 
 // OwnTemp gives this process, and those that it starts, a folder of their own for
 // temporary files. It is below parent, or below the folder of temporary files if parent is

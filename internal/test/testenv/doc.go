@@ -18,44 +18,37 @@
 //	Postgres        a migrated schema      shared server, parallel tests
 //	Redis           a key prefix           shared server, parallel tests
 //	MariaDB         an empty database      shared server, parallel tests
-//	SparePostgres   a whole server         one test at a time; it may be crashed
-//	SpareRedis      a whole server         one test at a time; it is emptied
+//	SparePostgres   a server               for one test: a crash loses what was not flushed
 //	OwnRedis        a server               for one test: killed, cut off, promoted
 //	OwnPostgres     a server, standbys     the same
 //	RedisCluster    masters and replicas   the same
 //	Sentinel        a Sentinel             the same, beside a Redis
 //	Galera          nodes of MariaDB       the same
 //	OwnMariaDB      a server               for one test
-//	OwnPgBouncer    a pooler               for one test, in front of the shared PostgreSQL or a proxy of it
-//	PgBouncer       four sessions          of the shared PostgreSQL, in transaction mode
-//	Nginx           a folder of files      shared server, parallel tests
-//
-// All test processes of this machine take turns on a spare server that is given by URL,
-// through a file lock. A test that needs both spares takes SparePostgres first, and takes
-// each once. Otherwise two tests may deadlock, or one with itself, until the test
-// binary's timeout.
+//	PgBouncer       a pooler               for one test: four sessions of the shared PostgreSQL
+//	Nginx           a folder of files      for one test
 //
 // # What it does not do
 //
 // The shared PostgreSQL and MariaDB of step 2 do not wait for the disk: tests on them
-// must not crash them or depend on durability. The spare PostgreSQL keeps fsync on. Local
-// servers are not started on Windows: set the URLs there.
+// must not crash them or depend on durability. Servers for one test keep fsync on, and are
+// always this machine's. Local servers are not started on Windows.
 //
 // # The files, in reading order
 //
-//	source.go           which server a test gets: a URL or a local binary; the error if there is
-//	                    neither; turns on a spare server; StartPostgres and others for programs
+//	source.go           which shared server a test gets: a URL or a local binary; the error if
+//	                    there is neither; StartPostgres and others for programs
 //	postgres.go         the shared PostgreSQL: a pool and a migrated schema, which is dropped at
 //	                    the end; the script of all migrations; the server's settings
 //	redis.go            the shared Redis: a client and a key prefix, whose keys are removed; its
 //	                    read timeout
 //	mariadb.go          the shared MariaDB or MySQL: an empty database; a MariaDB for one test;
 //	                    where the binaries of MariaDB are found
-//	pgbouncer.go        PgBouncer in transaction mode with four sessions, shared or for one
-//	                    test; its sessions are closed; its settings
-//	nginx.go            the shared nginx: a folder whose files are read, PUT and deleted
-//	spare.go            the spare PostgreSQL, which a test crashes: a commit that does not wait
-//	                    is lost every time; the spare Redis, which is emptied
+//	pgbouncer.go        PgBouncer in transaction mode with four sessions, for one test; its
+//	                    sessions are closed; its settings
+//	nginx.go            nginx for one test: a folder whose files are read, PUT and deleted
+//	spare.go            a PostgreSQL that its test crashes: a commit that does not wait is lost
+//	                    every time
 //	own.go              a server for one test; how nodes become a Redis Cluster; RedisAt, for a
 //	                    proxy
 //	own_postgres.go     a PostgreSQL for one test: kill, restart; standbys: cut off, promoted;
@@ -69,20 +62,15 @@
 //	limits.go           how many tests run at once; a context for clean-up; unique names; the
 //	                    number of rounds; an empty database of PostgreSQL
 //	program.go          where PostgreSQL and Redis are found
-//	lock.go             the file lock through which test processes take turns
-//	lock_unix.go        flock
-//	lock_windows.go     LockFileEx
 //	versions.sql        the version table, as Set.Up of package migrations makes it
 //	catalog_test.sql    the catalog entries by which a test compares the script's schema with
 //	                    that of Set.Up
 package testenv
 
-// These environment variables name servers that are used instead of local ones. The URLs
-// of the PostgreSQL servers must belong to superusers: some tests make roles, dump, and
-// replicate. The spare servers are crashed and emptied: no other program may use them.
+// These environment variables name servers that are used instead of local ones. The URL
+// of the PostgreSQL server must belong to a superuser: some tests make roles, dump, and
+// replicate.
 const (
-	EnvPostgres      = "FENCEPOST_TEST_POSTGRES_URL"
-	EnvRedis         = "FENCEPOST_TEST_REDIS_URL"
-	EnvSparePostgres = "FENCEPOST_TEST_SPARE_POSTGRES_URL"
-	EnvSpareRedis    = "FENCEPOST_TEST_SPARE_REDIS_URL"
+	EnvPostgres = "FENCEPOST_TEST_POSTGRES_URL"
+	EnvRedis    = "FENCEPOST_TEST_REDIS_URL"
 )

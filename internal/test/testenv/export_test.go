@@ -1,8 +1,5 @@
 package testenv
 
-// LockFile is exported for tests that need no server.
-var LockFile = lockFile
-
 // ShownDSN is exported for tests that need no server.
 var ShownDSN = shownDSN
 

@@ -4,52 +4,23 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"net/http"
 	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/fencepost/fencepost/internal/test/serverproc"
 )
 
-// EnvNginx names an nginx on which any client can PUT and DELETE files below the URL's
-// path, and which makes missing folders (dav_methods PUT DELETE; create_full_put_path
-// on).
-const EnvNginx = "FENCEPOST_TEST_NGINX_URL"
-
-var sharedNginx = source{name: "nginx", env: EnvNginx, url: nginxURL, local: nginxProgram}
-
-// Nginx returns the URL of a folder, without a slash at its end, for this test only. Its
-// files can be read, PUT and DELETEd over HTTP. It is removed at the end of the test. The
-// server is not written in Go and does not support tokens.
+// Nginx starts this machine's nginx for this test, and returns the URL of a folder, without
+// a slash at its end. Its files can be read, PUT and DELETEd over HTTP. It is removed at the
+// end of the test. The server is not written in Go and does not support tokens.
 func Nginx(t testing.TB) string {
 	t.Helper()
-	folder := strings.TrimSuffix(sharedNginx.URL(t), "/") + "/" + unique("fencepost-test-")
-	t.Cleanup(func() {
-		ctx, cancel := afterTest(t)
-		defer cancel()
-		r, err := http.NewRequestWithContext(ctx, http.MethodDelete, folder+"/", nil)
-		if err != nil {
-			t.Errorf("testenv: %v", err)
-			return
-		}
-		answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
-		if err != nil {
-			t.Errorf("testenv: remove the files of nginx: %v", err)
-			return
-		}
-		answer.Body.Close()
-		if answer.StatusCode >= 300 && answer.StatusCode != http.StatusNotFound {
-			t.Errorf("testenv: remove the files of nginx: %s", answer.Status)
-		}
-	})
-	return folder
+	p, err := nginxProgram()
+	return "http://" + serverproc.Loopback(startOwn(t, p, err).Port)
 }
 
 //go:embed nginx.sh
 var nginxScript string
-
-func nginxURL(port int) string { return fmt.Sprintf("http://127.0.0.1:%d", port) }
 
 func nginxProgram() (serverproc.Program, error) {
 	path, err := nginxBinary()

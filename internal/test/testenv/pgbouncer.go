@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
-	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -19,54 +17,20 @@ import (
 	"github.com/fencepost/fencepost/internal/test/serverproc"
 )
 
-// EnvPgBouncer names a PgBouncer in transaction mode in front of the server of
-// EnvPostgres. It must give all its clients a pool of four sessions or a few more, and
-// keep no prepared statements (max_prepared_statements, since 1.21, is 0). Its role must
-// be one of the pooler's admin_users.
-const EnvPgBouncer = "FENCEPOST_TEST_PGBOUNCER_URL"
-
-var sharedPgBouncer = source{
-	name: "PgBouncer", env: EnvPgBouncer, url: pgbouncerURL, local: pgbouncerProgram,
-}
-
-// PgBouncer returns the URL of a pooler in transaction mode in front of the shared
-// PostgreSQL. All clients of the URL share four sessions, for this test only, which are
-// closed at its end. Its tables are those of Postgres. A test must leave one session
-// free, or it deadlocks with itself. All test processes of this machine take turns on a
-// pooler that is given by URL: a test takes it once, and has no parallel subtests, which
-// could wait for a test that waits for the pooler.
+// PgBouncer starts this machine's PgBouncer for this test, in transaction mode in front of
+// the shared PostgreSQL, and returns its URL. All clients of the URL share four sessions.
+// Its tables are those of Postgres. A test must leave one session free, or it deadlocks
+// with itself. The pooler is removed at the end of the test.
 func PgBouncer(t testing.TB) string {
 	t.Helper()
-	PostgresURL(t) // the server behind a local pooler
-	pooler := sharedPgBouncer.URL(t)
-	if os.Getenv(EnvPgBouncer) != "" {
-		sharedPgBouncer.exclusive(t, "pgbouncer")
-	} else {
-		u, err := url.Parse(pooler)
-		if err != nil {
-			t.Fatalf("testenv: %v", err)
-		}
-		u.Path = "/" + unique("fencepost_test_") // a pool of its own
-		pooler = u.String()
-	}
-	t.Cleanup(func() {
-		ctx, cancel := afterTest(t)
-		defer cancel()
-		if err := DropPooled(ctx, pooler); err != nil {
-			t.Errorf("testenv: leave PgBouncer: %v", err)
-		}
-	})
-	return pooler
+	return OwnPgBouncer(t, "")
 }
 
-// OwnPgBouncer starts this machine's PgBouncer for this test. It has four sessions of the
-// shared PostgreSQL for each database name, and reaches the server at addr: a proxy in
-// front of it, or at its own if addr is empty. It returns the URL, as PgBouncer does. The
-// settings are lines of pgbouncer.ini.
+// OwnPgBouncer is PgBouncer with a server at addr, such as a proxy in front of the shared
+// PostgreSQL, or at its own if addr is empty. The settings are lines of pgbouncer.ini.
 func OwnPgBouncer(t testing.TB, addr string, settings ...string) string {
 	t.Helper()
-	PostgresURL(t)
-	p, err := pgbouncerProgramAt(addr, settings...)
+	p, err := pgbouncerProgram(PostgresURL(t), addr, settings)
 	return pgbouncerURL(startOwn(t, p, err).Port)
 }
 
@@ -97,17 +61,14 @@ func pgbouncerURL(port int) string {
 	return fmt.Sprintf("postgres://anybody@127.0.0.1:%d/postgres?sslmode=disable", port)
 }
 
-// pgbouncerProgram returns a pooler in front of the shared PostgreSQL, which must have
-// been found before.
-func pgbouncerProgram() (serverproc.Program, error) { return pgbouncerProgramAt("") }
-
-// pgbouncerProgramAt reaches the server at another address if addr is not empty.
-func pgbouncerProgramAt(addr string, settings ...string) (serverproc.Program, error) {
+// pgbouncerProgram returns a pooler of the server's sessions. It reaches the server at addr
+// if that is not empty.
+func pgbouncerProgram(server, addr string, settings []string) (serverproc.Program, error) {
 	path, version, number, err := pgbouncerBinary()
 	if err != nil {
 		return serverproc.Program{}, err
 	}
-	server, err := pgx.ParseConfig(sharedPostgres.taken)
+	config, err := pgx.ParseConfig(server)
 	if err != nil {
 		return serverproc.Program{}, err
 	}
@@ -116,7 +77,7 @@ func pgbouncerProgramAt(addr string, settings ...string) (serverproc.Program, er
 		if err != nil {
 			return serverproc.Program{}, err
 		}
-		server.Host, server.Port = host, uint16(number)
+		config.Host, config.Port = host, uint16(number)
 	}
 	// By default the pooler waits some seconds after a failed login to the server.
 	settings = append(settings, "server_login_retry = 0")
@@ -124,7 +85,7 @@ func pgbouncerProgramAt(addr string, settings ...string) (serverproc.Program, er
 		settings = append(settings, "max_prepared_statements = 0") // as in older versions
 	}
 	argv := func(_ string, port int) []string {
-		return append([]string{"sh", "-c", pgbouncerScript, "sh", path, fmt.Sprint(port), pooled(server)}, settings...)
+		return append([]string{"sh", "-c", pgbouncerScript, "sh", path, fmt.Sprint(port), pooled(config)}, settings...)
 	}
 	return serverproc.Program{
 		Title: "version " + version + " of " + path, Argv: argv,

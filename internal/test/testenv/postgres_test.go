@@ -3,7 +3,6 @@ package testenv_test
 import (
 	_ "embed"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -99,6 +98,7 @@ func TestACrashLosesUnflushedCommitsOnly(t *testing.T) {
 	t.Parallel()
 	spare := testenv.SparePostgres(t)
 	conn := open(t, spare.URL())
+	require.Equal(t, []string{"on"}, column[string](t, conn, "SHOW fsync"))
 	run(t, conn, "CREATE TABLE kept (round int, synchronous boolean)")
 	for round := range 2 {
 		run(t, conn, "SET synchronous_commit = on")
@@ -116,24 +116,6 @@ func TestACrashLosesUnflushedCommitsOnly(t *testing.T) {
 		conn = open(t, spare.URL())
 		require.Equal(t, []bool{true}, column[bool](t, conn,
 			"SELECT synchronous FROM kept WHERE round = $1", round))
-	}
-}
-
-func TestOneTestAtATimeHasTheSparePostgres(t *testing.T) {
-	t.Parallel()
-	var inside atomic.Int32
-	for range 3 {
-		t.Run("alone, in a database without tables", func(t *testing.T) {
-			t.Parallel()
-			spare := testenv.SparePostgres(t)
-			require.EqualValues(t, 1, inside.Add(1))
-			defer inside.Add(-1)
-			conn := open(t, spare.URL())
-			require.Empty(t, column[string](t, conn,
-				"SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace"))
-			require.Equal(t, []string{"on"}, column[string](t, conn, "SHOW fsync"))
-			run(t, conn, "CREATE TABLE left_behind ()")
-		})
 	}
 }
 

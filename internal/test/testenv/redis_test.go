@@ -30,19 +30,3 @@ func TestTheKeysOfATestAreRemovedAndOthersStay(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, left)
 }
-
-func TestTheSpareRedisIsEmptyAndNotTheSharedOne(t *testing.T) {
-	t.Parallel()
-	shared, prefix := testenv.Redis(t)
-	require.NoError(t, shared.Set(t.Context(), prefix, 1, 0).Err())
-	for range 2 {
-		t.Run("it is empty at the start, whatever the last test left", func(t *testing.T) {
-			spare := testenv.SpareRedis(t)
-			size, err := spare.DBSize(t.Context()).Result()
-			require.NoError(t, err)
-			require.Zero(t, size)
-			require.NoError(t, spare.Set(t.Context(), "left", 1, 0).Err())
-		})
-	}
-	require.NoError(t, shared.Get(t.Context(), prefix).Err(), "emptied together with the spare")
-}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
@@ -43,25 +42,6 @@ func TestARedisForProgramsEnds(t *testing.T) {
 	require.NoError(t, client.Ping(t.Context()).Err())
 	require.NoError(t, s.Stop())
 	require.Error(t, client.Ping(t.Context()).Err())
-}
-
-func TestALockIsExclusiveAndEndsWithItsHolder(t *testing.T) {
-	t.Parallel()
-	other, says := holder(t)
-	require.Equal(t, "locked", says())
-	locked := make(chan error)
-	go func() {
-		unlock, err := testenv.LockFile("testenv-test")
-		locked <- err
-		unlock()
-	}()
-	select {
-	case err := <-locked:
-		t.Fatalf("two processes hold the lock (%v)", err)
-	case <-time.After(300 * time.Millisecond):
-	}
-	require.NoError(t, other.Process.Kill())
-	require.NoError(t, <-locked)
 }
 
 func TestRoundsReadsTheEnvironment(t *testing.T) {

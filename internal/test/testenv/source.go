@@ -22,7 +22,6 @@ type source struct {
 	taken   string
 	err     error
 	process *serverproc.Process // a local server; never collected
-	serial  sync.Mutex
 }
 
 // URL returns the server's URL. The first call finds or starts the server. If there is
@@ -71,21 +70,6 @@ func (s *source) missing(err error) error {
 	return fmt.Errorf("testenv: no %s for this test: %w\n"+
 		"run `make setup`, which installs it if it can, or set %s to the URL of a server",
 		s.name, err, s.env)
-}
-
-// exclusive reserves the server for one test until that test has ended.
-func (s *source) exclusive(t testing.TB, lock string) {
-	t.Helper()
-	if os.Getenv(s.env) == "" { // a local server belongs to this process
-		s.serial.Lock()
-		t.Cleanup(s.serial.Unlock)
-		return
-	}
-	unlock, err := lockFile(lock)
-	if err != nil {
-		t.Fatalf("testenv: lock on %s: %v", s.name, err)
-	}
-	t.Cleanup(unlock)
 }
 
 // Server is a server for a program that is not a test.
