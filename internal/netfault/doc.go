@@ -11,7 +11,6 @@
 //
 //	Cut        connections are reset, new ones too
 //	Blackhole  nothing passes and nothing is answered: a partition
-//	Delay      all data arrives later
 //
 // # What it promises
 //
@@ -41,7 +40,7 @@
 // Its "timeout" discards the data it receives, and closes the connection when the fault
 // is removed (Shopify/toxiproxy#168, #598), so a packet cannot arrive late. It is a
 // server that is driven over HTTP, and its module would be a dependency of this one. It
-// supports faults that are missing here: bandwidth, jitter, slow closing, cutting after a
+// supports faults that are missing here: latency, bandwidth, slow closing, cutting after a
 // number of bytes, faults for a share of the connections. If you need those, put
 // Toxiproxy behind a Proxy.
 package netfault

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"sync"
-	"time"
 )
 
 // Way is a direction through a proxy.
@@ -48,11 +47,7 @@ func (p *Proxy) Reset() {
 //
 // A direction holds half a megabyte for each connection, besides the kernel's buffers.
 // Then its sender blocks.
-func (p *Proxy) Blackhole(way Way) { p.each(way, func(g *gate) { g.shut = true }) }
-
-// Delay makes all data arrive d later than it was sent. It replaces an earlier Delay,
-// also for data under way. If d is zero or less there is no delay.
-func (p *Proxy) Delay(way Way, d time.Duration) { p.each(way, func(g *gate) { g.delay = d }) }
+func (p *Proxy) Blackhole(way Way) { p.each(way, (*gate).shut) }
 
 // Heal ends all faults of the direction.
 func (p *Proxy) Heal(way Way) {
@@ -62,12 +57,12 @@ func (p *Proxy) Heal(way Way) {
 		l.mend(way)
 	}
 	p.mu.Unlock()
-	p.each(way, func(g *gate) { g.shut, g.delay = false, 0 })
+	p.each(way, (*gate).open)
 }
 
 // Held returns how many bytes the proxy has read and not passed on, over all connections:
-// the data held by a Blackhole or a Delay. With it a test waits until the packet that is
-// to come late is on its way. Bytes that were passed on may not have been read by the
+// the data held by a Blackhole. With it a test waits until the packet that is to come late
+// is on its way. Bytes that were passed on may not have been read by the
 // receiver yet.
 func (p *Proxy) Held(way Way) int {
 	p.mu.Lock()
@@ -86,62 +81,51 @@ func (p *Proxy) Held(way Way) int {
 
 func (p *Proxy) each(way Way, change func(*gate)) {
 	if way&ToServer != 0 {
-		p.toServer.set(change)
+		change(&p.toServer)
 	}
 	if way&ToClient != 0 {
-		p.toClient.set(change)
+		change(&p.toClient)
 	}
 }
 
-// gate is what all data of one direction has to pass.
+// gate is what all data of one direction has to pass. Its zero value is open.
 type gate struct {
-	mu      sync.Mutex
-	shut    bool
-	delay   time.Duration
-	changed chan struct{} // closed at the next change
+	mu     sync.Mutex
+	opened chan struct{} // closed when the gate opens; nil while it is open
 }
 
-func newGate() *gate { return &gate{changed: make(chan struct{})} }
-
-func (g *gate) set(change func(*gate)) {
+func (g *gate) shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	change(g)
-	close(g.changed)
-	g.changed = make(chan struct{})
+	if g.opened == nil {
+		g.opened = make(chan struct{})
+	}
 }
 
-// pass waits until data that was sent at the given time may continue. It returns false if
-// ctx ends first.
-func (g *gate) pass(ctx context.Context, sent time.Time) bool {
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.opened != nil {
+		close(g.opened)
+		g.opened = nil
+	}
+}
+
+// pass waits until the gate is open. It returns false if ctx ends first.
+func (g *gate) pass(ctx context.Context) bool {
 	for ctx.Err() == nil {
-		shut, left, changed := g.left(sent)
-		if !shut && left <= 0 {
+		g.mu.Lock()
+		opened := g.opened
+		g.mu.Unlock()
+		if opened == nil {
 			return true
 		}
-		g.wait(ctx, shut, left, changed)
+		select {
+		case <-opened: // and perhaps shut again
+		case <-ctx.Done():
+		}
 	}
 	return false
-}
-
-func (g *gate) left(sent time.Time) (shut bool, left time.Duration, changed <-chan struct{}) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.shut, time.Until(sent.Add(g.delay)), g.changed
-}
-
-func (g *gate) wait(ctx context.Context, shut bool, left time.Duration, changed <-chan struct{}) {
-	var due <-chan time.Time
-	if !shut {
-		timer := time.NewTimer(left)
-		defer timer.Stop()
-		due = timer.C
-	}
-	select {
-	case <-due:
-	case <-changed:
-	case <-ctx.Done():
-	}
 }
 
 // gone ends the link after one end has closed it: the other end gets a reset. If an end

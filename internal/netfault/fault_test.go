@@ -3,9 +3,7 @@ package netfault_test
 import (
 	"io"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,9 +14,7 @@ func TestBlackhole(t *testing.T) {
 	t.Parallel()
 	t.Run("held data arrives late and whole, followed by the end", func(t *testing.T) {
 		t.Parallel()
-		p, accepted := talk(t)
-		client := dial(t, p)
-		server := meet(t, client, accepted)
+		p, client, server := connect(t)
 		p.Blackhole(netfault.ToServer)
 		say(t, client, "late ")
 		await(t, p, netfault.ToServer, 5)
@@ -34,9 +30,7 @@ func TestBlackhole(t *testing.T) {
 	})
 	t.Run("the other way is open", func(t *testing.T) {
 		t.Parallel()
-		p, accepted := talk(t)
-		client := dial(t, p)
-		server := meet(t, client, accepted)
+		p, client, server := connect(t)
 		p.Blackhole(netfault.ToClient)
 		say(t, client, "question")
 		receive(t, server, "question")
@@ -63,9 +57,7 @@ func TestBlackhole(t *testing.T) {
 	})
 	t.Run("neither end receives the other's close", func(t *testing.T) {
 		t.Parallel()
-		p, accepted := talk(t)
-		client := dial(t, p)
-		server := meet(t, client, accepted)
+		p, client, server := connect(t)
 		p.Blackhole(netfault.ToClient)
 		require.NoError(t, server.SetLinger(0))
 		require.NoError(t, server.Close())
@@ -78,17 +70,13 @@ func TestBlackhole(t *testing.T) {
 	})
 	t.Run("held data is lost if the connection is cut before it heals", func(t *testing.T) {
 		t.Parallel()
-		p, accepted := talk(t)
-		client := dial(t, p)
-		server := meet(t, client, accepted)
+		p, client, server := connect(t)
 		p.Blackhole(netfault.ToServer)
 		say(t, client, "lost")
 		await(t, p, netfault.ToServer, 4)
 		p.Cut(netfault.Both)
 		p.Heal(netfault.Both)
-		n, err := server.Read(make([]byte, 1))
-		require.ErrorIs(t, err, syscall.ECONNRESET)
-		require.Zero(t, n)
+		requireReset(t, server)
 	})
 }
 
@@ -100,10 +88,8 @@ func TestCut(t *testing.T) {
 		client := dial(t, p)
 		server := meet(t, client, accepted)
 		p.Cut(netfault.Both)
-		for _, conn := range []io.Reader{client, server} {
-			_, err := conn.Read(make([]byte, 1))
-			require.ErrorIs(t, err, syscall.ECONNRESET)
-		}
+		requireReset(t, client)
+		requireReset(t, server)
 		refused(t, p)
 		p.Heal(netfault.Both)
 		client = dial(t, p)
@@ -116,103 +102,44 @@ func TestCut(t *testing.T) {
 		client := dial(t, p)
 		server := meet(t, client, accepted)
 		p.Reset()
-		for _, conn := range []io.Reader{client, server} {
-			_, err := conn.Read(make([]byte, 1))
-			require.ErrorIs(t, err, syscall.ECONNRESET)
-		}
+		requireReset(t, client)
+		requireReset(t, server)
 		client = dial(t, p)
 		say(t, client, "again")
 		receive(t, <-accepted, "again")
 	})
 	t.Run("the client alone is reset, and the server is not until it heals", func(t *testing.T) {
 		t.Parallel()
-		p, accepted := talk(t)
-		client := dial(t, p)
-		server := meet(t, client, accepted)
+		p, client, server := connect(t)
 		say(t, client, "question")
 		receive(t, server, "question")
 		p.Cut(netfault.ToClient)
-		_, err := client.Read(make([]byte, 1))
-		require.ErrorIs(t, err, syscall.ECONNRESET)
+		requireReset(t, client)
 		say(t, server, strings.Repeat("answer", 1<<16))
 		await(t, p, netfault.ToClient, 0)
 		requireSilence(t, server)
 		p.Heal(netfault.ToClient)
-		_, err = server.Read(make([]byte, 1))
-		require.ErrorIs(t, err, syscall.ECONNRESET)
+		requireReset(t, server)
 	})
 	t.Run("the client alone is reset, and its last data arrives", func(t *testing.T) {
 		t.Parallel()
-		p, accepted := talk(t)
-		client := dial(t, p)
-		server := meet(t, client, accepted)
-		p.Delay(netfault.ToServer, time.Hour)
+		p, client, server := connect(t)
+		p.Blackhole(netfault.ToServer)
 		say(t, client, "last words")
 		await(t, p, netfault.ToServer, 10)
 		p.Cut(netfault.ToClient)
-		p.Delay(netfault.ToServer, 0)
+		p.Heal(netfault.ToServer)
 		receive(t, server, "last words")
 		requireSilence(t, server)
 	})
 	t.Run("the server alone is reset, and the client is not until it heals", func(t *testing.T) {
 		t.Parallel()
-		p, accepted := talk(t)
-		client := dial(t, p)
-		server := meet(t, client, accepted)
+		p, client, server := connect(t)
 		p.Cut(netfault.ToServer)
-		_, err := server.Read(make([]byte, 1))
-		require.ErrorIs(t, err, syscall.ECONNRESET)
+		requireReset(t, server)
 		say(t, client, "hello?")
 		requireSilence(t, client)
 		p.Heal(netfault.ToServer)
-		_, err = client.Read(make([]byte, 1))
-		require.ErrorIs(t, err, syscall.ECONNRESET)
-	})
-}
-
-func TestDelay(t *testing.T) {
-	t.Parallel()
-	t.Run("all messages are delayed at the same time, not one after the other", func(t *testing.T) {
-		t.Parallel()
-		const words = 10
-		p := serve(t, echo)
-		client := dial(t, p)
-		say(t, client, "hello")
-		receive(t, client, "hello")
-		// One after the other they would take words*delay, however long the delay is. A
-		// busy machine takes as long only while the delay is short.
-		for delay := 50 * time.Millisecond; ; delay *= 2 {
-			p.Delay(netfault.ToServer, delay)
-			p.Delay(netfault.ToClient, delay)
-			began := time.Now()
-			for i := range words {
-				say(t, client, "word")
-				for p.Held(netfault.ToServer) < 4*(i+1) && time.Since(began) < delay { // so that each message is read on its own
-					time.Sleep(time.Millisecond)
-				}
-			}
-			for range words {
-				receive(t, client, "word")
-			}
-			took := time.Since(began)
-			require.GreaterOrEqual(t, took, 2*delay)
-			if took < words*delay {
-				return
-			}
-			require.Less(t, delay, 4*time.Second, "each waited for the one before")
-		}
-	})
-	t.Run("healing ends the delay of data under way", func(t *testing.T) {
-		t.Parallel()
-		p := serve(t, echo)
-		client := dial(t, p)
-		say(t, client, "hello")
-		receive(t, client, "hello")
-		p.Delay(netfault.Both, time.Hour)
-		say(t, client, "word")
-		await(t, p, netfault.ToServer, 4)
-		requireSilence(t, client)
-		p.Heal(netfault.Both)
-		receive(t, client, "word")
+		requireReset(t, client)
 	})
 }

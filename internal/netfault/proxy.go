@@ -17,7 +17,7 @@ type Proxy struct {
 	target   string
 	running  sync.WaitGroup
 
-	toServer, toClient *gate
+	toServer, toClient gate
 
 	mu    sync.Mutex
 	cut   Way
@@ -36,10 +36,7 @@ func Start(target string) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{
-		listener: listener, target: target, links: map[*link]struct{}{},
-		toServer: newGate(), toClient: newGate(),
-	}
+	p := &Proxy{listener: listener, target: target, links: map[*link]struct{}{}}
 	p.running.Go(p.accept)
 	return p, nil
 }
@@ -75,9 +72,9 @@ func (p *Proxy) accept() {
 }
 
 func (p *Proxy) serve(client *net.TCPConn) {
-	l := newLink(client, p.toServer, p.toClient)
+	l := newLink(client, &p.toServer, &p.toClient)
 	defer p.leave(l)
-	if p.enter(l) && l.there.gate.pass(l.ctx, time.Now()) && l.connect(p.target) {
+	if p.enter(l) && l.there.gate.pass(l.ctx) && l.connect(p.target) {
 		l.run()
 		return
 	}
@@ -154,13 +151,12 @@ const (
 
 // chunk is the result of one read: data, and the end or error if there was one.
 type chunk struct {
-	at   time.Time
 	data []byte
 	end  error
 }
 
 // flow is one direction of a link. Data waits in a queue, and not in the reading
-// goroutine, so that delays do not add up.
+// goroutine, so that more of it can be on its way.
 type flow struct {
 	from, to *net.TCPConn
 	gate     *gate
@@ -183,7 +179,7 @@ func (f *flow) read(ctx context.Context) {
 		}
 		f.held.Add(int64(n))
 		select {
-		case f.queue <- chunk{at: time.Now(), data: bytes.Clone(buffer[:n]), end: err}:
+		case f.queue <- chunk{data: bytes.Clone(buffer[:n]), end: err}:
 		case <-ctx.Done():
 			return
 		}
@@ -198,7 +194,7 @@ func (f *flow) read(ctx context.Context) {
 // the direction from the closed end is open.
 func (f *flow) write(ctx context.Context, gone func()) {
 	for c := range f.queue {
-		if !f.gate.pass(ctx, c.at) {
+		if !f.gate.pass(ctx) {
 			return
 		}
 		// Before the write: after it the receiver may act on the data, and Held
@@ -209,7 +205,7 @@ func (f *flow) write(ctx context.Context, gone func()) {
 		case c.end != nil && !errors.Is(c.end, io.EOF):
 			gone() // the sender, by a reset
 		case err != nil:
-			if f.opposite.pass(ctx, time.Now()) {
+			if f.opposite.pass(ctx) {
 				gone() // the receiver
 			}
 		case c.end != nil:

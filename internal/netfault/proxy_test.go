@@ -68,9 +68,7 @@ func TestTheLastBytesArriveAfterBothHaveClosed(t *testing.T) {
 
 func TestAReceiverThatDoesNotReadStopsItsSender(t *testing.T) {
 	t.Parallel()
-	p, accepted := talk(t)
-	client := dial(t, p)
-	server := meet(t, client, accepted)
+	p, client, server := connect(t)
 	require.NoError(t, client.SetWriteDeadline(time.Now().Add(500*time.Millisecond)))
 	sent, piece := int64(0), make([]byte, 1<<20)
 	var err error
@@ -90,13 +88,10 @@ func TestAReceiverThatDoesNotReadStopsItsSender(t *testing.T) {
 
 func TestAResetIsPassedOn(t *testing.T) {
 	t.Parallel()
-	p, accepted := talk(t)
-	client := dial(t, p)
-	server := meet(t, client, accepted)
+	_, client, server := connect(t)
 	require.NoError(t, client.SetLinger(0))
 	require.NoError(t, client.Close())
-	_, err := server.Read(make([]byte, 1))
-	require.ErrorIs(t, err, syscall.ECONNRESET)
+	requireReset(t, server)
 }
 
 func TestWithoutAServerClientsAreReset(t *testing.T) {
@@ -115,9 +110,8 @@ func TestCloseEndsEverything(t *testing.T) {
 	requireSilence(t, dial(t, p))
 	p.Close()
 	p.Close()
-	_, err := held.Read(make([]byte, 1))
-	require.ErrorIs(t, err, syscall.ECONNRESET)
-	_, err = net.Dial("tcp", p.Addr())
+	requireReset(t, held)
+	_, err := net.Dial("tcp", p.Addr())
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
 
@@ -182,6 +176,14 @@ func talk(t *testing.T) (p *netfault.Proxy, accepted <-chan *net.TCPConn) {
 	return p, conns
 }
 
+// connect returns a proxy, and both ends of a connection through it.
+func connect(t *testing.T) (p *netfault.Proxy, client, server *net.TCPConn) {
+	t.Helper()
+	p, accepted := talk(t)
+	client = dial(t, p)
+	return p, client, meet(t, client, accepted)
+}
+
 func dial(t *testing.T, p *netfault.Proxy) *net.TCPConn {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", p.Addr(), ceiling)
@@ -201,6 +203,14 @@ func refused(t *testing.T, p *netfault.Proxy) {
 		_, err = conn.Read(make([]byte, 1))
 	}
 	require.ErrorIs(t, err, syscall.ECONNRESET)
+}
+
+// requireReset requires that conn is reset before anything arrives.
+func requireReset(t *testing.T, conn net.Conn) {
+	t.Helper()
+	n, err := conn.Read(make([]byte, 1))
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	require.Zero(t, n)
 }
 
 // meet returns the server's end of client, once both ends are connected.
