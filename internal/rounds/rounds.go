@@ -37,7 +37,7 @@ const (
 	SIGKILL      Pause = "SIGKILL"        // ends the process; a new one replaces it
 )
 
-// Options configure a run. Conf, Twin, By, MaxBlocking, At, Seed and Observe may be zero.
+// Options configure a run. Conf, Twin, By, MaxBlocking, At and Seed may be zero.
 type Options struct {
 	Writer        subprocess.Command // starts a writer, whose process must call [Serve]
 	Subject, Conf string             // for [Open], in the writers
@@ -206,12 +206,7 @@ func times(step string, steps []string) (n int) {
 	return n
 }
 
-func (s *stage) observe(ctx context.Context, at Moment) error {
-	if s.Observe == nil {
-		return nil
-	}
-	return s.Observe(ctx, at, s.round)
-}
+func (s *stage) observe(ctx context.Context, at Moment) error { return s.Observe(ctx, at, s.round) }
 
 // perform performs one round: A stops, B does its unit, A resumes.
 func (s *stage) perform(ctx context.Context) error {

@@ -22,35 +22,36 @@ import (
 // its lease and past B's write. Guarded, none of its writes is accepted, and in
 // the twin all are.
 //
-// hazard G1
+// hazard G1 W1
 func TestRounds(t *testing.T) {
 	t.Parallel()
 	var table table
 	t.Cleanup(func() { t.Log(table.String()) })
+	ledger := func(t *testing.T) conf { c, _ := newLedger(t); return c }
+	for name, c := range map[string]struct {
+		subject, at string
+		open        func(*testing.T) conf
+	}{
+		"PostgreSQL":             {"postgres", computed, ledger},
+		"HTTP":                   {"http", computed, newService},
+		"a replica of a service": {"replica", received, ledger},
+	} {
+		eachPause(t, name, func(t *testing.T, pause process.Pause) {
+			r := process.Run(t, process.Options{
+				Subject: c.subject, Conf: c.open(t).String(), Pause: pause, At: c.at, Rounds: testenv.Rounds(t, process.EnvRounds, 4),
+			})
+			table.add(r)
+			requireFenced(t, r)
+		})
+	}
+}
+
+// eachPause runs a test with each way to stop A and resume it.
+func eachPause(t *testing.T, name string, run func(t *testing.T, pause process.Pause)) {
 	for _, pause := range []process.Pause{process.SIGSTOP, process.StopTheWorld} {
-		t.Run(string(pause), func(t *testing.T) {
+		t.Run(name+" and "+string(pause), func(t *testing.T) {
 			t.Parallel()
-			t.Run("PostgreSQL", func(t *testing.T) {
-				t.Parallel()
-				c, _ := newLedger(t)
-				r := process.Run(t, process.Options{Subject: "postgres", Conf: c.String(), Pause: pause, At: computed, Rounds: testenv.Rounds(t, process.EnvRounds, 4)})
-				table.add(r)
-				requireFenced(t, r)
-			})
-			t.Run("HTTP", func(t *testing.T) {
-				t.Parallel()
-				r := process.Run(t, process.Options{Subject: "http", Conf: newService(t).String(), Pause: pause, At: computed, Rounds: testenv.Rounds(t, process.EnvRounds, 4)})
-				table.add(r)
-				requireFenced(t, r)
-			})
-			// hazard W1
-			t.Run("a replica of a service", func(t *testing.T) {
-				t.Parallel()
-				c, _ := newLedger(t)
-				r := process.Run(t, process.Options{Subject: "replica", Conf: c.String(), Pause: pause, At: received, Rounds: testenv.Rounds(t, process.EnvRounds, 4)})
-				table.add(r)
-				requireFenced(t, r)
-			})
+			run(t, pause)
 		})
 	}
 }
@@ -82,22 +83,19 @@ const idle = 4 * ttl
 // hazard G8
 func TestEveryStep(t *testing.T) {
 	t.Parallel()
-	for _, pause := range []process.Pause{process.SIGSTOP, process.StopTheWorld} {
-		t.Run(string(pause), func(t *testing.T) {
-			t.Parallel()
-			c, _ := newLedger(t)
-			c.Idle = idle
-			r := process.Run(t, process.Options{Subject: "postgres", Conf: c.String(), Pause: pause, Rounds: postgresSteps})
-			require.Subset(t, r.Guarded.Steps, []string{"claim begin", "do", computed, "begin", "admitted", "written", "commit", "applied"})
-			require.GreaterOrEqual(t, r.Rounds, len(r.Guarded.Steps))
-			require.Zero(t, r.Guarded.Blocked)
-			require.Zero(t, r.Guarded.Lost)
-			require.NotZero(t, r.Guarded.Refused)
-			require.NotZero(t, r.Twin.Blocked)
-			requireStood(t, process.History(r.Guarded))
-			requireStood(t, process.History(r.Twin))
-		})
-	}
+	eachPause(t, "PostgreSQL", func(t *testing.T, pause process.Pause) {
+		c, _ := newLedger(t)
+		c.Idle = idle
+		r := process.Run(t, process.Options{Subject: "postgres", Conf: c.String(), Pause: pause, Rounds: postgresSteps})
+		require.Subset(t, r.Guarded.Steps, []string{"claim begin", "do", computed, "begin", "admitted", "written", "commit", "applied"})
+		require.GreaterOrEqual(t, r.Rounds, len(r.Guarded.Steps))
+		require.Zero(t, r.Guarded.Blocked)
+		require.Zero(t, r.Guarded.Lost)
+		require.NotZero(t, r.Guarded.Refused)
+		require.NotZero(t, r.Twin.Blocked)
+		requireStood(t, process.History(r.Guarded))
+		requireStood(t, process.History(r.Twin))
+	})
 }
 
 // skew is how much the clocks of two recorders can differ. They are aligned by the wall
@@ -189,15 +187,12 @@ func stopAnytime(t *testing.T, rounds int) {
 // hazard G1
 func TestDoMayTakeTheLockItself(t *testing.T) {
 	t.Parallel()
-	for _, pause := range []process.Pause{process.SIGSTOP, process.StopTheWorld} {
-		t.Run(string(pause), func(t *testing.T) {
-			t.Parallel()
-			c, _ := newLedger(t)
-			// The first "begin" is that of Do's own claim.
-			r := process.Run(t, process.Options{Subject: "re-enters", Conf: c.String(), Pause: pause, At: "begin", Nth: 2, Rounds: 4})
-			requireFenced(t, r)
-		})
-	}
+	eachPause(t, "PostgreSQL", func(t *testing.T, pause process.Pause) {
+		c, _ := newLedger(t)
+		// The first "begin" is that of Do's own claim.
+		r := process.Run(t, process.Options{Subject: "re-enters", Conf: c.String(), Pause: pause, At: "begin", Nth: 2, Rounds: 4})
+		requireFenced(t, r)
+	})
 }
 
 // A writer that is refused before its write also counts as too late.
@@ -245,22 +240,19 @@ func TestTheIssuersStatementsAreNotTheWriters(t *testing.T) {
 func TestCodeThatDoesNotSurvive(t *testing.T) {
 	t.Parallel()
 	for subject, at := range map[string]string{"lock only": computed, "check": computed, "check in HTTP": received} {
-		for _, pause := range []process.Pause{process.SIGSTOP, process.StopTheWorld} {
-			t.Run(subject+" and "+string(pause), func(t *testing.T) {
-				t.Parallel()
-				c, _ := newLedger(t)
-				_, err := process.Check(t, process.Options{Subject: subject, Conf: c.String(), Pause: pause, At: at, Rounds: 2})
-				var v *process.Verdict
-				require.ErrorAs(t, err, &v)
-				require.False(t, v.Vacuous())
-				require.True(t, v.Breaks("order"), "%v", v)
-				require.True(t, v.Breaks("once"), "%v", v)
-				require.False(t, v.Breaks("mutual-exclusion"))
-				require.Equal(t, 2, v.Report.Guarded.Accepted)
-				require.Equal(t, 2, v.Report.Guarded.Lost)
-				require.ErrorContains(t, err, "2 updates lost")
-			})
-		}
+		eachPause(t, subject, func(t *testing.T, pause process.Pause) {
+			c, _ := newLedger(t)
+			_, err := process.Check(t, process.Options{Subject: subject, Conf: c.String(), Pause: pause, At: at, Rounds: 2})
+			var v *process.Verdict
+			require.ErrorAs(t, err, &v)
+			require.False(t, v.Vacuous())
+			require.True(t, v.Breaks("order"), "%v", v)
+			require.True(t, v.Breaks("once"), "%v", v)
+			require.False(t, v.Breaks("mutual-exclusion"))
+			require.Equal(t, 2, v.Report.Guarded.Accepted)
+			require.Equal(t, 2, v.Report.Guarded.Lost)
+			require.ErrorContains(t, err, "2 updates lost")
+		})
 	}
 }
 
