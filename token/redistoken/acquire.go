@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,7 +44,7 @@ func (i *Issuer) Acquire(ctx context.Context, resource, holder string, ttl time.
 		return token.Grant{}, err
 	}
 	sent := time.Now()
-	i.state.mayExtend(k.lock, holder, sent.Add(ttl))
+	i.state.extend(k.lock, holder, sent.Add(ttl), false)
 	reply, err := i.run(ctx, acquireScript, k, holder, ttl.Milliseconds())
 	return i.acquired(ctx, k, holder, ttl, sent, reply, err)
 }
@@ -85,6 +86,10 @@ func (i *Issuer) keys(resource string) (*keys, error) {
 	return &keys{resource, base, lock, [3]any{lock, base + "counter", base + "queue:" + resource}}, nil
 }
 
+func (k *keys) grant(number int64, holder string, until time.Time) token.Grant {
+	return token.Grant{Token: token.Token{Resource: k.resource, Number: number, Holder: holder}, Until: until}
+}
+
 // acquired converts the reply of acquire.lua to a grant.
 func (i *Issuer) acquired(
 	ctx context.Context, k *keys, holder string, ttl time.Duration, sent time.Time, reply any, err error,
@@ -99,8 +104,7 @@ func (i *Issuer) acquired(
 	case refused != nil:
 		return token.Grant{}, &refused.HeldError
 	}
-	tok := token.Token{Resource: k.resource, Number: number, Holder: holder}
-	return i.replicated(ctx, k, token.Grant{Token: tok, Until: sent.Add(ttl)}, ttl)
+	return i.replicated(ctx, k, k.grant(number, holder, sent.Add(ttl)), ttl)
 }
 
 // refusal is the reply of wait.lua and acquire.lua if another holder has the lock. Only
@@ -113,32 +117,39 @@ type refusal struct {
 
 // parseGrant parses the reply of acquire.lua and wait.lua.
 func parseGrant(reply any, resource string) (number int64, refused *refusal, err error) {
-	switch reply := reply.(type) {
-	case int64:
-		if reply > 0 {
-			return reply, nil, nil
-		}
+	if number, ok := reply.(int64); ok && number > 0 {
+		return number, nil, nil
+	} else if ok {
 		return 0, nil, token.ErrExhausted
-	case []any:
-		if err := parseCounterError(reply); err != nil {
-			return 0, nil, err
+	}
+	r := &refusal{HeldError: token.HeldError{Resource: resource}}
+	var ms int64
+	if !fields(reply, &r.Holder, &ms) && !fields(reply, &r.Holder, &ms, &r.clock, &r.ticket) {
+		return 0, nil, parseError(reply)
+	}
+	r.Remaining = remaining(ms)
+	return 0, r, nil
+}
+
+// fields stores the elements of reply in into, pointers to strings and integers. It returns
+// false if reply is not a list of as many elements of these types.
+func fields(reply any, into ...any) bool {
+	list, ok := reply.([]any)
+	if !ok || len(list) != len(into) {
+		return false
+	}
+	for n, field := range into {
+		switch field := field.(type) {
+		case *string:
+			*field, ok = list[n].(string)
+		case *int64:
+			*field, ok = list[n].(int64)
 		}
-		r := &refusal{HeldError: token.HeldError{Resource: resource}}
-		if len(reply) != 2 && len(reply) != 4 {
-			break
-		}
-		holder, isText := reply[0].(string)
-		ms, isInt := reply[1].(int64)
-		r.Holder, r.Remaining = holder, remaining(ms)
-		if len(reply) == 4 && isText && isInt {
-			r.clock, isInt = reply[2].(int64)
-			r.ticket, isText = reply[3].(string)
-		}
-		if isText && isInt {
-			return 0, r, nil
+		if !ok {
+			return false
 		}
 	}
-	return 0, nil, unexpected(reply)
+	return true
 }
 
 // remaining converts the reply of PTTL, which is negative for a key without expiry.
@@ -157,18 +168,16 @@ func (e *counterError) Error() string {
 	return fmt.Sprintf("the counter %q is not a number: its value is %s", e.key, e.holds)
 }
 
-// parseCounterError returns the error in the reply of a script whose counter is not a
-// number, and nil for any other reply.
-func parseCounterError(reply []any) error {
-	if len(reply) != 3 || reply[0] != int64(0) {
-		return nil
+// parseError returns the error of a script's reply that is not a result: that the counter is
+// not a number, or that the reply is unexpected.
+func parseError(reply any) error {
+	var zero int64
+	e := new(counterError)
+	if !fields(reply, &zero, &e.key, &e.holds) || zero != 0 {
+		return fmt.Errorf("unexpected reply %v", reply)
 	}
-	key, isKey := reply[1].(string)
-	holds, isText := reply[2].(string)
-	if !isKey || !isText {
-		return unexpected(reply)
-	}
-	return &counterError{key: key, holds: strings.ToValidUTF8(holds, "\uFFFD")}
+	e.holds = strings.ToValidUTF8(e.holds, "\uFFFD")
+	return e
 }
 
 // replicated returns grant if enough replicas have it. If not, it releases the grant.
@@ -190,38 +199,44 @@ func (i *Issuer) replicated(ctx context.Context, k *keys, grant token.Grant, ttl
 }
 
 func (i *Issuer) waitReplicas(ctx context.Context, k *keys, tok token.Token, ttl time.Duration) (time.Time, error) {
-	server, err := i.server(ctx, k)
+	server, _, err := i.server(ctx, k.lock)
 	if err != nil {
 		return time.Time{}, err
 	}
-	bound := max(min(ttl/3, maxReplicaWait), time.Millisecond) // a timeout of zero means no timeout to WAIT
 	r, err := i.newRenewal(ctx, tok, ttl)
 	if err != nil {
 		return time.Time{}, err
 	}
-	have := make(chan int64, 1)
-	go func() { have <- r.sendWithWait(ctx, server, i.Replicas, bound) }()
-	if !r.arrived(ctx) {
-		return time.Time{}, context.Cause(ctx)
+	r.useEval(ctx)                                             // if the server did not have the script, WAIT would not count the second attempt
+	bound := max(min(ttl/3, maxReplicaWait), time.Millisecond) // a timeout of zero means no timeout to WAIT
+	wait := &command{Cmd: redis.NewCmd(ctx, "wait", i.Replicas, bound.Milliseconds()), done: make(chan struct{})}
+	go sendBatch(ctx, server, []*command{r.command, wait})
+	until, err := i.renewed(ctx, r)
+	if err != nil {
+		return time.Time{}, err
 	}
-	reply, err := r.reply(ctx)
-	until, err := i.renewed(r, reply, err)
-	if n := <-have; err == nil && n < int64(i.Replicas) {
-		err = fmt.Errorf("%w: %d of %d after %s", ErrReplicas, n, i.Replicas, bound)
+	reply, err := wait.wait(ctx)
+	if n, ok := reply.(int64); err == nil && (!ok || n < int64(i.Replicas)) {
+		err = fmt.Errorf("%w: %v of %d after %s", ErrReplicas, reply, i.Replicas, bound)
 	}
 	return until, err
 }
 
-// server returns a client of the server that has k's keys. A pipeline of a ClusterClient
-// could send WAIT to any node.
-func (i *Issuer) server(ctx context.Context, k *keys) (redis.UniversalClient, error) {
-	if cluster, ok := i.Client.(clusterClient); ok {
-		return cluster.MasterForKey(ctx, k.lock)
+// server returns a client of the server that has key, and the server's address, which is
+// empty if there is only one server. A pipeline of a ClusterClient could send WAIT to any
+// node.
+func (i *Issuer) server(ctx context.Context, key string) (server redis.UniversalClient, addr string, err error) {
+	cluster, ok := i.Client.(clusterClient)
+	if !ok {
+		return i.Client, "", nil
 	}
-	return i.Client, nil
+	master, err := cluster.MasterForKey(ctx, key)
+	if err != nil {
+		cluster.ReloadState(ctx)
+		return nil, "", err
+	}
+	return master, master.Options().Addr, nil
 }
-
-func unexpected(reply any) error { return fmt.Errorf("unexpected reply %v", reply) }
 
 // Renew implements [token.Issuer]. The ttl is rounded down to whole milliseconds; less
 // than one is an error. Renew returns [token.ErrLost] if the token's holder does not have
@@ -231,8 +246,11 @@ func (i *Issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) 
 	if err != nil {
 		return time.Time{}, err
 	}
-	reply, err := i.do(ctx, r.command)
-	return i.renewed(r, reply, err)
+	if err := context.Cause(ctx); err != nil {
+		return time.Time{}, fmt.Errorf("redistoken: renew %s: %w", tok, err)
+	}
+	go i.send(r.command)
+	return i.renewed(ctx, r)
 }
 
 // renewal is the request to renew a token.
@@ -254,50 +272,37 @@ func (i *Issuer) newRenewal(ctx context.Context, tok token.Token, ttl time.Durat
 		return nil, fmt.Errorf("redistoken: renew %s: %w", tok, err)
 	}
 	until := time.Now().Add(ttl)
-	i.state.mayExtend(k.lock, tok.Holder, until)
+	i.state.extend(k.lock, tok.Holder, until, false)
 	return &renewal{newCommand(ctx, renewScript, k, tok.Holder, ttl.Milliseconds()), tok, k, until}, nil
 }
 
-// renewed converts the reply of renew.lua to the end of the lease.
-func (i *Issuer) renewed(r *renewal, reply any, err error) (time.Time, error) {
+// renewed waits for the reply to r, and returns the end of the lease.
+func (i *Issuer) renewed(ctx context.Context, r *renewal) (time.Time, error) {
+	reply, err := r.wait(ctx)
 	switch {
 	case err != nil:
 	case reply == int64(1):
-		i.state.extend(r.keys.lock, r.tok.Holder, r.until)
+		i.state.extend(r.keys.lock, r.tok.Holder, r.until, true)
 		return r.until, nil
 	case reply == int64(0):
-		return time.Time{}, lost(r.tok)
+		err = token.ErrLost
 	default:
-		err = unexpected(reply)
+		err = parseError(reply)
 	}
 	return time.Time{}, fmt.Errorf("redistoken: renew %s: %w", r.tok, err)
 }
 
-// mayExtend records that holder may have the lock until the given time. It is called
-// before a request that extends the lease is sent. Without it, a late notification that
-// arrives after the old end and before the reply would release the lock.
-func (s *waitState) mayExtend(lock, holder string, until time.Time) {
+// extend records that holder has the lock until the given time. Before a request that
+// extends the lease is sent, renewed is false: holder may have the lock until then. Without
+// that, a late notification that arrives after the old end and before the reply would
+// release the lock.
+func (s *waitState) extend(lock, holder string, until time.Time, renewed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q := s.queues[lock]
-	if q == nil {
-		return
-	}
-	if held := q.held[holder]; held != nil && until.After(held.until) {
-		held.until = until
-	}
-}
-
-// extend records that holder has the lock until the given time.
-func (s *waitState) extend(lock, holder string, until time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	q := s.queues[lock]
-	if q == nil {
-		return
-	}
-	if held := q.held[holder]; held != nil {
-		held.until = until
+	if q := s.queues[lock]; q != nil {
+		if held := q.held[holder]; held != nil && (renewed || until.After(held.until)) {
+			held.until = until
+		}
 	}
 }
 
@@ -317,10 +322,8 @@ func (i *Issuer) RenewAll(ctx context.Context, batch []token.Renewal) {
 		b.Until, b.Err = i.Renew(ctx, b.Token, b.TTL)
 		return
 	}
-	for len(batch) > 0 {
-		n := min(len(batch), maxBatch)
-		i.renewBatch(ctx, batch[:n])
-		batch = batch[n:]
+	for chunk := range slices.Chunk(batch, maxBatch) {
+		i.renewBatch(ctx, chunk)
 	}
 }
 
@@ -332,24 +335,10 @@ func (i *Issuer) renewBatch(ctx context.Context, batch []token.Renewal) {
 			commands = append(commands, renewals[n].command)
 		}
 	}
-	if len(commands) == 0 {
-		return
-	}
-	go i.sendBatch(ctx, commands)
-	arrived := commands[len(commands)-1].arrived(ctx) // sendBatch closes the last one's done last
+	go sendBatch(ctx, i.Client, commands)
 	for n, r := range renewals {
-		if r == nil {
-			continue
+		if r != nil {
+			batch[n].Until, batch[n].Err = i.renewed(ctx, r)
 		}
-		reply, err := any(nil), context.Cause(ctx)
-		if arrived {
-			reply, err = r.reply(ctx)
-		}
-		batch[n].Until, batch[n].Err = i.renewed(r, reply, err)
 	}
-}
-
-// lost returns the error for a token whose holder does not have the lock.
-func lost(tok token.Token) error {
-	return fmt.Errorf("redistoken: %s: %w", tok, token.ErrLost)
 }

@@ -57,8 +57,8 @@ func newScript(from, to int, text string) *script {
 	return &script{from: from, to: to, text: text, hash: hex.EncodeToString(hash[:])}
 }
 
-// run runs s for the resource of k. If ctx ends before the reply arrives, run returns the
-// cause of ctx.
+// run runs s for the resource of k and returns its reply, or the cause of ctx if ctx ends
+// first.
 func (i *Issuer) run(ctx context.Context, s *script, k *keys, argv ...any) (any, error) {
 	return i.do(ctx, newCommand(ctx, s, k, argv...))
 }
@@ -69,28 +69,7 @@ func (i *Issuer) do(ctx context.Context, c *command) (any, error) {
 		return nil, err
 	}
 	go i.send(c)
-	if !c.arrived(ctx) {
-		return nil, context.Cause(ctx)
-	}
-	return c.reply(ctx)
-}
-
-// finish sends c and returns what read returns for its reply. If ctx ends first, finish
-// returns the cause of ctx, and read is called on another goroutine when the reply
-// arrives.
-func (i *Issuer) finish(ctx context.Context, c *command, read func(reply any, err error) (bool, error)) (bool, error) {
-	if err := context.Cause(ctx); err != nil {
-		return read(nil, err)
-	}
-	go i.send(c)
-	if !c.arrived(ctx) {
-		go func() {
-			<-c.done
-			_, _ = read(c.Result())
-		}()
-		return false, context.Cause(ctx)
-	}
-	return read(c.reply(ctx))
+	return c.wait(ctx)
 }
 
 // command is one run of a script.
@@ -110,14 +89,19 @@ func newCommand(ctx context.Context, s *script, k *keys, argv ...any) *command {
 }
 
 // needsEval reports whether the server did not have the script, as after a restart. If
-// so, it replaces the Cmd with one that contains the script's text, to send next.
+// so, the next send of c contains the script's text.
 func (c *command) needsEval(ctx context.Context) bool {
 	if c.Err() == nil || !redis.HasErrorPrefix(c.Err(), "NOSCRIPT") {
 		return false
 	}
+	c.useEval(ctx)
+	return true
+}
+
+// useEval replaces the Cmd with one that contains the script's text.
+func (c *command) useEval(ctx context.Context) {
 	c.Cmd = redis.NewCmd(ctx, slices.Concat([]any{"eval", c.text}, c.Args()[2:])...)
 	c.SetFirstKeyPos(3)
-	return true
 }
 
 // reply returns the reply. If the command failed because ctx has ended, the error is the
@@ -144,14 +128,14 @@ func endCause(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// arrived waits for c.done. It returns false if ctx ends first: c.done is then closed when
-// the reply arrives.
-func (c *command) arrived(ctx context.Context) bool {
+// wait waits for the reply and returns it. If ctx ends first, wait returns the cause of ctx,
+// and c.done is closed when the reply arrives.
+func (c *command) wait(ctx context.Context) (any, error) {
 	select {
 	case <-c.done:
-		return true
+		return c.reply(ctx)
 	case <-ctx.Done():
-		return false
+		return nil, context.Cause(ctx)
 	}
 }
 
@@ -176,33 +160,32 @@ func (i *Issuer) send(c *command) {
 	}
 }
 
-// sendBatch is send for several commands in one pipeline, with ctx. It closes the done of
-// the last command last.
-func (i *Issuer) sendBatch(ctx context.Context, batch []*command) {
+// sendBatch is send for several commands in one pipeline to server, with ctx.
+func sendBatch(ctx context.Context, server redis.UniversalClient, batch []*command) {
 	defer func() {
 		for _, c := range batch {
 			close(c.done)
 		}
 	}()
-	i.sendPipeline(ctx, batch)
+	sendPipeline(ctx, server, batch)
 	var again []*command
 	for _, c := range batch {
 		if c.needsEval(ctx) {
 			again = append(again, c)
 		}
 	}
-	i.sendPipeline(ctx, again)
+	sendPipeline(ctx, server, again)
 }
 
 // sendPipeline sends all of commands in one pipeline, unless ctx has ended. Each command
 // has its own error.
-func (i *Issuer) sendPipeline(ctx context.Context, commands []*command) {
+func sendPipeline(ctx context.Context, server redis.UniversalClient, commands []*command) {
 	if len(commands) == 0 {
 		return
 	}
 	err := context.Cause(ctx)
 	if err == nil {
-		_, err = i.Client.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		_, err = server.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			for _, c := range commands {
 				_ = pipe.Process(ctx, c.Cmd)
 			}
@@ -214,29 +197,4 @@ func (i *Issuer) sendPipeline(ctx context.Context, commands []*command) {
 			c.SetErr(err) // the client did not send it and set no error
 		}
 	}
-}
-
-// sendWithWait sends c and then WAIT on the same connection, and closes c.done. It
-// returns how many replicas confirmed. The error is in c.
-func (c *command) sendWithWait(
-	ctx context.Context, server redis.UniversalClient, replicas int, bound time.Duration,
-) (have int64) {
-	defer close(c.done)
-	send := func() error {
-		wait := redis.NewIntCmd(ctx, "wait", replicas, bound.Milliseconds())
-		_, err := server.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			_ = pipe.Process(ctx, c.Cmd)
-			return pipe.Process(ctx, wait)
-		})
-		have = wait.Val()
-		return err
-	}
-	err := send()
-	if c.needsEval(ctx) {
-		err = send()
-	}
-	if err != nil {
-		c.SetErr(err)
-	}
-	return have
 }

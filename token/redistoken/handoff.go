@@ -18,11 +18,11 @@ func (i *Issuer) Release(ctx context.Context, tok token.Token) error {
 		return fmt.Errorf("redistoken: release %s: %w", tok, err)
 	}
 	owned, err := i.release(ctx, k, tok.Holder, nil)
-	switch {
-	case err != nil:
+	if err == nil && !owned {
+		err = token.ErrLost
+	}
+	if err != nil {
 		return fmt.Errorf("redistoken: release %s: %w", tok, err)
-	case !owned:
-		return lost(tok)
 	}
 	return nil
 }
@@ -39,25 +39,26 @@ func (i *Issuer) releaseBestEffort(ctx context.Context, k *keys, holder string) 
 // reports whether holder had the lock. The script also hands the lock to the next waiter.
 func (i *Issuer) release(ctx context.Context, k *keys, holder string, leaver *waiter) (owned bool, err error) {
 	h, over := i.state.startHandoff(k, holder)
-	if h == nil {
-		defer over()
-		argv := []any{holder}
-		if leaver != nil {
-			argv = h.args(holder, leaver)
-		}
-		reply, err := i.run(ctx, releaseScript, k, argv...)
-		if err != nil {
-			return false, err
-		}
-		owned, _, err = parseRelease(reply)
-		return owned, err
-	}
 	sent := time.Now()
-	c := newCommand(ctx, releaseScript, k, h.args(holder, leaver)...)
-	return i.finish(ctx, c, func(reply any, err error) (bool, error) { // if late, the reply is the only notification for h.next
+	read := func(reply any, err error) (bool, error) {
 		defer over()
 		return i.released(ctx, h, sent, reply, err)
-	})
+	}
+	if err := context.Cause(ctx); err != nil {
+		return read(nil, err)
+	}
+	c := newCommand(ctx, releaseScript, k, h.args(holder, leaver)...)
+	go i.send(c)
+	select {
+	case <-c.done:
+		return read(c.reply(ctx))
+	case <-ctx.Done():
+		go func() { // the reply is the only notification for h.next
+			<-c.done
+			_, _ = read(c.Result())
+		}()
+		return false, context.Cause(ctx)
+	}
 }
 
 // forget removes w from the queue in Redis. It releases nothing: no holder has the name
@@ -68,11 +69,14 @@ func (i *Issuer) forget(ctx context.Context, k *keys, w *waiter) {
 	_, _ = i.run(ctx, releaseScript, k, (*handoff)(nil).args("", w)...)
 }
 
-// released parses the reply of release.lua and finishes h.
+// released parses the reply of release.lua and finishes h, which may be nil.
 func (i *Issuer) released(ctx context.Context, h *handoff, sent time.Time, reply any, err error) (owned bool, _ error) {
 	var next *localGrant
 	if err == nil {
 		owned, next, err = parseRelease(reply)
+	}
+	if h == nil {
+		return owned, err
 	}
 	taken, served := i.state.finishHandoff(h, sent, owned, next)
 	if !taken {
@@ -94,21 +98,14 @@ type localGrant struct {
 // parseRelease parses the reply of release.lua. owned reports whether the caller had the
 // lock. next is the grant of the next waiter of this process, or nil.
 func parseRelease(reply any) (owned bool, next *localGrant, err error) {
-	switch reply := reply.(type) {
-	case int64:
-		return reply == 1, nil, nil
-	case []any:
-		if len(reply) != 3 {
-			break
-		}
-		number, isNumber := reply[0].(int64)
-		clock, isClock := reply[1].(int64)
-		ticket, isTicket := reply[2].(string)
-		if isNumber && isClock && isTicket {
-			return true, &localGrant{number: number, clock: clock, ticket: ticket}, nil
-		}
+	if result, ok := reply.(int64); ok {
+		return result == 1, nil, nil
 	}
-	return false, nil, unexpected(reply)
+	next = new(localGrant)
+	if !fields(reply, &next.number, &next.clock, &next.ticket) {
+		return false, nil, parseError(reply)
+	}
+	return true, next, nil
 }
 
 // handoff has the arguments of release.lua about the waiters of this process.
@@ -164,8 +161,11 @@ func (s *waitState) forgetHold(q *waitQueue, holder string, held *hold) {
 	s.prune(q)
 }
 
-// args returns the ARGV of release.lua. h may be nil.
+// args returns the ARGV of release.lua. h and leaver may be nil.
 func (h *handoff) args(holder string, leaver *waiter) []any {
+	if h == nil && leaver == nil {
+		return []any{holder}
+	}
 	args := []any{holder, queueExpiry.Milliseconds(), "", "", "", "", "", ""}
 	if leaver != nil {
 		args[2] = leaver.member
@@ -200,15 +200,14 @@ func (s *waitState) finishHandoff(h *handoff, sent time.Time, owned bool, got *l
 	}
 	switch {
 	case got != nil:
-		tok := token.Token{Resource: h.queue.keys.resource, Number: got.number, Holder: h.next.holder}
+		until := sent.Add(h.next.handoffTTL)
 		if h.later != nil {
-			until := sent.Add(h.next.handoffTTL)
-			h.later.ticket, h.later.lastReply = got.ticket, clockAnchor{sent, got.clock}
+			h.later.ticket, h.later.asked, h.later.clock = got.ticket, sent, got.clock
 			if h.queue.first() == h.next { // later is in the queue in Redis: it need not poll before next's lease ends
 				h.later.pollAt(time.Now().Add(pollDelay(time.Until(until))))
 			}
 		}
-		taken = h.queue.grant(h.next, token.Grant{Token: tok, Until: sent.Add(h.next.handoffTTL)}, h.turns)
+		taken = h.queue.grant(h.next, h.queue.keys.grant(got.number, h.next.holder, until), h.turns)
 		s.prune(h.queue)
 		return taken || h.queue.held[h.next.holder].includes(got.number), served
 	case !owned:

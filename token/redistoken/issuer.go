@@ -1,6 +1,7 @@
 package redistoken
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +11,6 @@ import (
 
 	"github.com/fencepost/fencepost/token"
 )
-
-const defaultPrefix = "fencepost"
 
 // Issuer is a [token.Issuer] on Redis, and a [token.QueueIssuer], [token.BatchRenewer]
 // and [token.Recoverer]. It is safe for concurrent use. It must not be copied. Its fields
@@ -73,42 +72,25 @@ func (i *Issuer) Close() error {
 // above the server's clock.
 func (i *Issuer) Recover(ctx context.Context, resource string, number int64) error {
 	k, err := i.keys(resource)
+	var reply any
 	if err == nil {
-		var reply any
-		if reply, err = i.run(ctx, recoverScript, k, number, token.MaxAhead); err == nil {
-			err = parseRecover(reply)
-		}
+		reply, err = i.run(ctx, recoverScript, k, number, token.MaxAhead)
 	}
-	if err != nil {
-		return fmt.Errorf("redistoken: recover %s to %d: %w", resource, number, err)
-	}
-	return nil
-}
-
-// parseRecover returns nil or an error for the reply of recover.lua.
-func parseRecover(reply any) error {
-	switch reply {
-	case int64(1):
+	switch {
+	case err != nil:
+	case reply == int64(1):
 		return nil
-	case int64(0):
-		return token.ErrLost
-	case int64(-1):
-		return token.ErrTooFarAhead
+	case reply == int64(0):
+		err = token.ErrLost
+	case reply == int64(-1):
+		err = token.ErrTooFarAhead
+	default:
+		err = parseError(reply)
 	}
-	if list, ok := reply.([]any); ok {
-		if err := parseCounterError(list); err != nil {
-			return err
-		}
-	}
-	return unexpected(reply)
+	return fmt.Errorf("redistoken: recover %s to %d: %w", resource, number, err)
 }
 
-func (i *Issuer) prefix() string {
-	if i.Prefix == "" {
-		return defaultPrefix
-	}
-	return i.Prefix
-}
+func (i *Issuer) prefix() string { return cmp.Or(i.Prefix, "fencepost") }
 
 // check returns an error if the Issuer's fields are not valid.
 func (i *Issuer) check() error {

@@ -63,27 +63,22 @@ func (i *Issuer) openChannel(ctx context.Context, k *keys) (address string, ch *
 	if address, ch, err = i.addListener(k); err != nil {
 		return "", nil, err
 	}
-	if err = i.awaitConfirmation(ctx, ch); err != nil {
+	select {
+	case <-ch.settled:
+		err = ch.err
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-i.state.ctx.Done():
+		err = ErrClosed
+	case <-time.After(stallTimeout):
+		err = fmt.Errorf("subscribe to %s: %w", ch.name, errStalled)
+	}
+	if err != nil {
 		i.state.mu.Lock()
 		defer i.state.mu.Unlock()
 		ch.listeners--
 	}
 	return address, ch, err
-}
-
-func (i *Issuer) awaitConfirmation(ctx context.Context, ch *channel) error {
-	timer := time.NewTimer(stallTimeout)
-	defer timer.Stop()
-	select {
-	case <-ch.settled:
-		return ch.err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-i.state.ctx.Done():
-		return ErrClosed
-	case <-timer.C:
-		return fmt.Errorf("subscribe to %s: %w", ch.name, errStalled)
-	}
 }
 
 // addListener finds or creates the channel for k and counts the caller as a listener.
@@ -96,19 +91,13 @@ func (i *Issuer) addListener(k *keys) (address string, ch *channel, err error) {
 	i.state.start()
 	address = i.address(k)
 	if ch = i.state.channels[address[1:]]; ch == nil {
-		ch = i.newChannel(address[1:])
+		ch = &channel{name: address[1:], settled: make(chan struct{})}
+		i.state.channels[ch.name] = ch
+		i.state.background.Go(func() { i.subscribe(ch) })
 	}
 	ch.listeners++
 	i.state.idleSince = time.Now()
 	return address, ch, nil
-}
-
-// newChannel creates a channel and subscribes to it. The caller holds i.state.mu.
-func (i *Issuer) newChannel(name string) *channel {
-	ch := &channel{name: name, settled: make(chan struct{})}
-	i.state.channels[name] = ch
-	i.state.background.Go(func() { i.subscribe(ch) })
-	return ch
 }
 
 // subscribe repeats the request until it is sent, or until no waiter needs ch. The
@@ -154,17 +143,9 @@ func (i *Issuer) trySubscribe(ch *channel) (done bool) {
 
 // subscription finds or creates the subscription at the server that publishes to ch.
 func (i *Issuer) subscription(ch *channel) (*subscription, error) {
-	var server interface {
-		Subscribe(ctx context.Context, channels ...string) *redis.PubSub
-	} = i.Client
-	addr := ""
-	if cluster, ok := i.Client.(clusterClient); ok {
-		master, err := cluster.MasterForKey(i.state.ctx, ch.name)
-		if err != nil {
-			cluster.ReloadState(i.state.ctx)
-			return nil, err
-		}
-		server, addr = master, master.Options().Addr
+	server, addr, err := i.server(i.state.ctx, ch.name)
+	if err != nil {
+		return nil, err
 	}
 	i.state.mu.Lock()
 	defer i.state.mu.Unlock()
@@ -266,7 +247,7 @@ func (s *waitState) confirm(name string) {
 		return
 	}
 	if !ch.confirmed {
-		ch.confirmed = true
+		ch.confirmed, ch.retries = true, 0
 		close(ch.settled)
 	}
 	for _, q := range s.queues {
@@ -279,11 +260,7 @@ func (s *waitState) confirm(name string) {
 // resubscribe subscribes to ch again after a backoff. The caller holds i.state.mu.
 func (i *Issuer) resubscribe(ch *channel) {
 	if ch.confirmed || ch.err != nil {
-		retries := ch.retries
-		if ch.confirmed {
-			retries = 0
-		}
-		ch = &channel{name: ch.name, settled: make(chan struct{}), retries: retries}
+		ch = &channel{name: ch.name, settled: make(chan struct{}), retries: ch.retries}
 	}
 	i.state.channels[ch.name] = ch
 	backoff := min(minReconnectBackoff<<ch.retries, maxReconnectBackoff)

@@ -3,7 +3,6 @@ package redistoken
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"slices"
 	"strconv"
 	"sync"
@@ -45,9 +44,7 @@ func (s *waitState) start() {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.queues, s.channels, s.subscriptions = map[string]*waitQueue{}, map[string]*channel{}, map[string]*subscription{}
-	var id [8]byte
-	_, _ = rand.Read(id[:]) // Read never returns an error
-	s.processID = hex.EncodeToString(id[:])
+	s.processID = rand.Text()
 }
 
 // add puts w into the queue for k and reports whether it is the only waiter there. It
@@ -271,7 +268,7 @@ func (q *waitQueue) localTurns() int { return min(len(q.waiters), maxLocalTurns)
 // refused records that w is in the queue in Redis, and schedules its next poll.
 func (q *waitQueue) refused(w *waiter, sent time.Time, r *refusal) {
 	q.holder, q.until, q.failure = r.Holder, sent.Add(min(r.Remaining, maxPollInterval)), nil
-	w.ticket, w.lastReply = r.ticket, clockAnchor{sent, r.clock}
+	w.ticket, w.asked, w.clock = r.ticket, sent, r.clock
 	w.pollAt(time.Now().Add(pollDelay(r.Remaining)))
 	if own := q.find(r.Holder); own != nil {
 		own.pollAt(time.Now())
@@ -289,8 +286,7 @@ func (q *waitQueue) notified(w *waiter, n notification) {
 		w.pollAt(now)
 		return
 	}
-	tok := token.Token{Resource: q.keys.resource, Number: n.number, Holder: w.holder}
-	q.grant(w, token.Grant{Token: tok, Until: until}, q.localTurns())
+	q.grant(w, q.keys.grant(n.number, w.holder, until), q.localTurns())
 }
 
 // waiter is a call of Wait that was refused. waitState.mu guards the fields that are not
@@ -301,24 +297,18 @@ type waiter struct {
 	handoffTTL time.Duration // constant: the ttl of a lock that is handed to this waiter
 	member     string        // constant: its member of the queue in Redis
 
-	ticket    string        // its score in that queue; empty if it is not known
-	inRedis   bool          // the queue in Redis may contain it
-	granted   bool          // its Wait has the lock, or had it
-	handoff   *handoff      // the last handoff that names it, or nil
-	lastReply clockAnchor   // the reply to its last poll that was refused
-	polling   bool          // a poll is in flight
-	early     *notification // arrived before the reply to the poll in flight; nil if none did
-	pollDue   time.Time     // zero if it is not the first waiter of its process
+	ticket  string        // its score in that queue; empty if it is not known
+	inRedis bool          // the queue in Redis may contain it
+	granted bool          // its Wait has the lock, or had it
+	handoff *handoff      // the last handoff that names it, or nil
+	asked   time.Time     // when its last poll was sent that was refused
+	clock   int64         // the server's at the reply to that poll, in microseconds
+	polling bool          // a poll is in flight
+	early   *notification // arrived before the reply to the poll in flight; nil if none did
+	pollDue time.Time     // zero if it is not the first waiter of its process
 
 	wake   chan struct{}    // receives when pollDue has changed
 	grants chan token.Grant // buffered; receives one grant at most
-}
-
-// clockAnchor relates the server's clock to this process's clock: what happened at time
-// clock on the server's clock did not happen before sent.
-type clockAnchor struct {
-	sent  time.Time
-	clock int64 // microseconds
 }
 
 func newWaiter(holder, address string, ttl time.Duration) *waiter {
@@ -341,16 +331,17 @@ func (w *waiter) pollAt(due time.Time) {
 
 // leaseEnd returns the end of a lease that was handed over at time clock of the server's
 // clock. It does not count from the receipt of the notification, which may have been
-// delayed. It counts from w's last answered poll, by the server's clock. The start is not
-// later than now, in case the server's clock was set forward.
+// delayed. It counts from w's last answered poll, by the server's clock: what happened at
+// w.clock did not happen before w.asked. The start is not later than now, in case the
+// server's clock was set forward.
 //
 // leaseEnd returns the zero time if w has no answered poll, or if that poll is not older
 // than the notification: the lock that it announces was lost in the meantime.
 func (w *waiter) leaseEnd(now time.Time, clock int64) time.Time {
-	if w.lastReply.clock == 0 || clock <= w.lastReply.clock {
+	if w.clock == 0 || clock <= w.clock {
 		return time.Time{}
 	}
-	handed := w.lastReply.sent.Add(time.Duration(clock-w.lastReply.clock) * time.Microsecond)
+	handed := w.asked.Add(time.Duration(clock-w.clock) * time.Microsecond)
 	if handed.After(now) {
 		handed = now
 	}

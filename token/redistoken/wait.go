@@ -84,10 +84,12 @@ func (i *Issuer) Wait(ctx context.Context, resource, holder string, ttl time.Dur
 //  3. The first request arrives and acquires the lock for a caller that has returned.
 func (i *Issuer) acquireFirst(ctx context.Context, k *keys, holder string, ttl time.Duration) (token.Grant, error) {
 	sent := time.Now()
-	i.state.mayExtend(k.lock, holder, sent.Add(ttl))
+	i.state.extend(k.lock, holder, sent.Add(ttl), false)
 	c := newCommand(ctx, acquireScript, k, holder, ttl.Milliseconds())
 	go i.send(c)
-	if !c.arrived(ctx) {
+	select {
+	case <-c.done:
+	case <-ctx.Done():
 		select {
 		case <-c.done:
 		case <-time.After(releaseTimeout / 2):
@@ -175,8 +177,7 @@ func (i *Issuer) poll(ctx context.Context, q *waitQueue, w *waiter) (token.Grant
 		}
 		return token.Grant{}, nil
 	}
-	tok := token.Token{Resource: q.keys.resource, Number: number, Holder: w.holder}
-	grant := token.Grant{Token: tok, Until: sent.Add(w.ttl)}
+	grant := q.keys.grant(number, w.holder, sent.Add(w.ttl))
 	turns := q.localTurns()
 	if h := w.handoff; h != nil && h.ownTurn && h.next == w {
 		turns = h.turns // this process's release granted the lock, and its reply was not read yet
