@@ -111,7 +111,8 @@ func (q *quorum) newAttempt(c *config, resource, holder string, ttl time.Duratio
 // attempt's. Every later majority then contains a node that has the number, and the
 // resource cannot have been granted to another caller in the meantime.
 func (a *attempt) run(ctx context.Context) (token.Grant, error) {
-	err := a.collect(ctx, time.Until(a.until), a.lockNode, a.countVote)
+	var err error
+	a.failed, err = a.collect(ctx, time.Until(a.until), a.lockNode, a.countVote)
 	if err == nil && a.votes < a.need {
 		err = a.notElected()
 	}
@@ -142,40 +143,34 @@ func (a *attempt) lockNode(ctx context.Context, n *node) reply {
 }
 
 // countVote counts a reply of the first round. It reports whether the round is decided.
-func (a *attempt) countVote(n *node, r reply) bool {
-	if r.err == nil && r.word == "held" {
+func (a *attempt) countVote(n *node, r reply) (decided bool, err error) {
+	if r.word == "held" {
 		a.refused[n.index] = true
-		return a.countConflict(r.expect(2, "held"))
 	}
-	r = r.expect(2, "granted")
-	var numbers []int64
-	if r.err == nil {
-		if numbers, r.err = r.numbers(0, a.counter(a.resource)); r.err != nil {
-			r.err = fmt.Errorf("node %s: %w", n.name, r.err)
-		}
+	if r = r.expect(2, "granted", "held"); r.err != nil {
+		return false, r.err
 	}
-	if r.err != nil {
-		a.failed.add(r.err)
-		return len(a.failed.errs) > len(a.nodes)-a.need
+	if r.word == "held" {
+		a.answered++
+		return a.countConflict(r), nil
+	}
+	numbers, err := r.numbers(0, a.counter(a.resource))
+	if err != nil {
+		return false, err
 	}
 	a.answered++
 	a.votes++
 	a.highest = max(a.highest, numbers[0])
 	a.clocks = append(a.clocks, numbers[1])
-	return a.votes >= a.need
+	return a.votes >= a.need, nil
 }
 
-func (a *attempt) countConflict(r reply) bool {
-	if r.err != nil {
-		a.failed.add(r.err)
-		return false
-	}
+func (a *attempt) countConflict(r reply) (decided bool) {
 	other := a.conflicts[r.text(0)]
 	if other == nil {
 		other = &conflict{}
 		a.conflicts[r.text(0)] = other
 	}
-	a.answered++
 	other.votes++
 	other.remaining = max(other.remaining, remaining(r.integer(1)))
 	return other.votes >= a.need
@@ -203,29 +198,25 @@ func (a *attempt) mint() (token.Token, error) {
 
 // write runs the second round: it stores number at a majority.
 func (a *attempt) write(ctx context.Context, number int64) error {
-	var failed failures
 	written, lost := 0, 0
 	keys := []string{a.lock(a.resource), a.counter(a.resource)}
 	request := func(ctx context.Context, n *node) reply {
-		return a.call(ctx, a.config, n, writeScript, keys, a.lockValue, number)
+		return a.call(ctx, a.config, n, writeScript, keys, a.lockValue, number).expect(0, "written", "lost")
 	}
-	err := a.collect(ctx, time.Until(a.until), request, func(_ *node, r reply) bool {
-		switch r = r.expect(0, "written", "lost"); {
-		case r.err != nil:
-			failed.add(r.err)
-		case r.word == "written":
+	failed, err := a.collect(ctx, time.Until(a.until), request, func(_ *node, r reply) (bool, error) {
+		if r.word == "written" {
 			written++
-		default:
+		} else {
 			lost++
 		}
-		return written >= a.need || lost+len(failed.errs) > len(a.nodes)-a.need
+		return written >= a.need || lost > len(a.nodes)-a.need, nil
 	})
 	switch {
 	case err != nil:
 		return err
 	case written >= a.need:
 		return nil
-	case len(failed.errs) > len(a.nodes)-a.need:
+	case len(failed) > len(a.nodes)-a.need:
 		return failed.noMajority(a.quorum, written+lost)
 	}
 	return a.retryable(errLate)
@@ -266,7 +257,7 @@ func (a *attempt) notElected() error {
 	switch {
 	case leader != nil && leader.votes >= a.need:
 		return a.held(first)
-	case len(a.failed.errs) > len(a.nodes)-a.need && time.Now().Before(a.until):
+	case len(a.failed) > len(a.nodes)-a.need && time.Now().Before(a.until):
 		return a.failed.noMajority(a.quorum, a.answered)
 	case leader != nil:
 		return a.splitVote(a.held(first), leader.votes)

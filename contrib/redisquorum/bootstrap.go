@@ -40,7 +40,7 @@ func (i *Issuer) Bootstrap(ctx context.Context) error {
 
 func (q *quorum) bootstrap(ctx context.Context, isDurable bool) error {
 	states, err := q.inspect(ctx, "")
-	if err == nil && hasTraces(states) {
+	if err == nil && slices.ContainsFunc(states, func(s nodeState) bool { return s.word != "fresh" }) {
 		// A node that looks new has also lost its memory. The second request records
 		// that.
 		states, err = q.inspect(ctx, "not new")
@@ -71,18 +71,14 @@ type nodeState struct {
 // before: a node that looks new has lost its memory, and records that now.
 func (q *quorum) inspect(ctx context.Context, notNew string) ([]nodeState, error) {
 	states := make([]nodeState, len(q.nodes))
-	err := q.each(ctx, func(ctx context.Context, n *node) (err error) {
+	err := q.each(ctx, func(ctx context.Context, n *node) error {
 		r := q.runBootstrap(ctx, n, "", "", "", notNew).expect(3+buckets, "member", "unrecovered", "fresh")
-		s := nodeState{word: r.word}
-		if err = r.err; err == nil {
-			s.age, s.text, s.runID = milliseconds(r.integer(0)), r.text(1), r.text(2)
-			s.counters, err = r.numbers(3, q.counters()...)
+		if r.err != nil {
+			return r.err
 		}
-		if err != nil {
-			return fmt.Errorf("node %s: %w", n.name, err)
-		}
-		states[n.index] = s
-		return nil
+		counters, err := r.numbers(3, q.counters()...)
+		states[n.index] = nodeState{r.word, milliseconds(r.integer(0)), r.text(1), r.text(2), counters}
+		return err
 	})
 	if err != nil {
 		return nil, err // without states, to which requests in flight may still write
@@ -102,16 +98,6 @@ func (q *quorum) runBootstrap(ctx context.Context, n *node, args ...any) reply {
 	return parseReply(bootstrapScript.Run(ctx, n.client, keys, args...).Result())
 }
 
-// hasTraces reports whether any node is not new.
-func hasTraces(states []nodeState) bool {
-	for _, s := range states {
-		if s.word != "fresh" {
-			return true
-		}
-	}
-	return false
-}
-
 // chooseConfig returns the config of the members, or a new one if there are none.
 func (q *quorum) chooseConfig(states []nodeState, isDurable bool) (*config, error) {
 	c := &config{id: rand.Text(), maxTTL: q.maxTTL, memory: volatile, names: q.names}
@@ -124,7 +110,7 @@ func (q *quorum) chooseConfig(states []nodeState, isDurable bool) (*config, erro
 		if s.word != "member" {
 			continue
 		}
-		found, err := q.parseConfig(n, reply{word: s.text})
+		found, err := q.parseConfig(n, s.text)
 		if err == nil && members > 0 && found.id != c.id {
 			err = fmt.Errorf("it is in the quorum %s, another in %s: delete the key %s of one", found.id, c.id, q.memberKey)
 		}
@@ -165,11 +151,10 @@ func (q *quorum) createQuorum(ctx context.Context, c *config, states []nodeState
 		if r.word != "member" || !strings.HasPrefix(r.text(1), c.markers[n.index]) {
 			r = r.expect(0, "joined")
 		}
-		if r.err != nil {
-			return fmt.Errorf("node %s: %w", n.name, r.err)
+		if r.err == nil {
+			members.Add(1)
 		}
-		members.Add(1)
-		return nil
+		return r.err
 	})
 	if had := int(members.Load()); had >= q.need {
 		q.known.Store(c)

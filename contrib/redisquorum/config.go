@@ -97,19 +97,17 @@ func (q *quorum) config(ctx context.Context) (*config, error) {
 	if c := q.known.Load(); c != nil {
 		return c, nil
 	}
-	votes, configs, failed := map[string]int{}, map[string]*config{}, failures{}
-	answered := 0
-	err := q.collect(ctx, q.request, q.readMarker, func(n *node, r reply) bool {
-		c, err := q.parseConfig(n, r)
+	votes, configs, answered := map[string]int{}, map[string]*config{}, 0
+	failed, err := q.collect(ctx, q.request, q.readMarker, func(n *node, r reply) (bool, error) {
+		c, err := q.parseConfig(n, r.word)
 		if err != nil {
-			failed.add(fmt.Errorf("node %s: %w", n.name, err))
-			return len(failed.errs) > len(q.nodes)-q.need
+			return false, err
 		}
 		answered++
 		text := c.marker("")
 		votes[text]++
 		configs[text] = c
-		return votes[text] >= q.need
+		return votes[text] >= q.need, nil
 	})
 	for text, n := range votes {
 		if err == nil && n >= q.need {
@@ -132,11 +130,8 @@ func (q *quorum) readMarker(ctx context.Context, n *node) reply {
 	return reply{word: marker, err: err}
 }
 
-func (q *quorum) parseConfig(n *node, r reply) (*config, error) {
-	if r.err != nil {
-		return nil, r.err
-	}
-	c, name, err := parseMarker(r.word)
+func (q *quorum) parseConfig(n *node, marker string) (*config, error) {
+	c, name, err := parseMarker(marker)
 	if err != nil {
 		return nil, err
 	}

@@ -52,20 +52,18 @@ func (q *quorum) mismatch(n *node, c *config, marker string) error {
 }
 
 // failures are the errors of the nodes that did not reply as members.
-type failures struct{ errs []error }
-
-func (f *failures) add(err error) { f.errs = append(f.errs, err) }
+type failures []error
 
 // noMajority returns the error for a call to which answered nodes replied as members.
-func (f *failures) noMajority(q *quorum, answered int) error {
-	missing := len(q.nodes) - answered - len(f.errs)
+func (f failures) noMajority(q *quorum, answered int) error {
+	missing := len(q.nodes) - answered - len(f)
 	text := fmt.Sprintf("%d of %d answered", answered, len(q.nodes))
 	if missing > 0 {
 		text += fmt.Sprintf(", %d not in time", missing)
 	}
 	err := fmt.Errorf("%w: %s", ErrNoMajority, text)
-	if len(f.errs) > 0 {
-		err = fmt.Errorf("%w: %w", err, errors.Join(f.errs...))
+	if len(f) > 0 {
+		err = fmt.Errorf("%w: %w", err, errors.Join(f...))
 	}
 	if answered+missing+f.temporary() >= q.need {
 		err = fmt.Errorf("%w: %w", token.ErrUnreachable, err)
@@ -75,8 +73,8 @@ func (f *failures) noMajority(q *quorum, answered int) error {
 
 // temporary counts the failed nodes that may reply as members later: they are unreachable
 // or unrecovered. The others need an operator.
-func (f *failures) temporary() (n int) {
-	for _, err := range f.errs {
+func (f failures) temporary() (n int) {
+	for _, err := range f {
 		var unrecovered *unrecoveredError
 		if outage.Is(err) || errors.Is(err, errHanging) || errors.As(err, &unrecovered) {
 			n++

@@ -113,7 +113,7 @@ func (q *quorum) rejoinInBackground(ctx context.Context, c *config, n *node, unr
 func (q *quorum) rejoin(ctx context.Context, c *config, n *node, note string) error {
 	highest, err := q.highestCounters(ctx, c, n)
 	if err != nil {
-		return fmt.Errorf("node %s: %w", n.name, err)
+		return err
 	}
 	args := []any{q.quarantine().Milliseconds(), note}
 	for _, number := range highest {

@@ -54,17 +54,12 @@ func (q *quorum) renew(ctx context.Context, c *config, all []token.Renewal) {
 	for _, r := range valid {
 		bound = max(bound, r.ttl)
 	}
-	var failed failures
 	sent := time.Now()
 	request := func(ctx context.Context, n *node) reply {
 		return q.call(ctx, c, n, renewScript, keys, args...).expect(len(valid), "renewed")
 	}
-	ended := q.collect(ctx, bound, request, func(n *node, r reply) bool {
-		if r.err != nil {
-			failed.add(r.err)
-			return len(failed.errs) > len(q.nodes)-q.need
-		}
-		return q.countRenewals(valid, n, r)
+	failed, ended := q.collect(ctx, bound, request, func(n *node, r reply) (bool, error) {
+		return q.countRenewals(valid, n, r), nil
 	})
 	for _, r := range valid {
 		r.Until, r.Err = q.renewed(r, sent, ended, failed)
@@ -173,21 +168,17 @@ func (i *Issuer) Release(ctx context.Context, tok token.Token) error {
 }
 
 func (q *quorum) release(ctx context.Context, c *config, tok token.Token) error {
-	var failed failures
 	yes, no, keys := 0, 0, []string{q.lock(tok.Resource)}
 	request := func(ctx context.Context, n *node) reply {
 		return q.call(ctx, c, n, releaseScript, keys, tok.Holder).expect(1, "released")
 	}
-	err := q.collect(ctx, q.maxTTL, request, func(_ *node, r reply) bool {
-		switch {
-		case r.err != nil:
-			failed.add(r.err)
-		case r.integer(0) == 1:
+	failed, err := q.collect(ctx, q.maxTTL, request, func(_ *node, r reply) (bool, error) {
+		if r.integer(0) == 1 {
 			yes++
-		default:
+		} else {
 			no++
 		}
-		return max(yes, no) >= q.need || len(failed.errs) > len(q.nodes)-q.need
+		return max(yes, no) >= q.need, nil
 	})
 	switch {
 	case no >= q.need:

@@ -32,15 +32,18 @@ const (
 type timeouts struct{ request, straggler, stall, retry time.Duration }
 
 // collect sends a request to all nodes at once. It passes each reply to count, which
-// reports whether the replies decide. collect returns when they do, when all nodes have
-// replied, when the remaining nodes are far slower than the others, or after bound. The
-// caller checks what is decided by then. If ctx ends, collect returns its cause.
+// reports whether the replies decide, or returns the reason for which the reply is of no
+// use. The replies also decide if so many nodes have failed that the others are no majority.
+// collect returns when the replies decide, when all nodes have replied, when the remaining
+// nodes are far slower than the others, or after bound. The caller checks what is decided by
+// then. If ctx ends, collect returns its cause.
 //
 // An abandoned request ends with the client's own timeouts, since go-redis does not check
 // a context while it reads.
 func (q *quorum) collect(
-	ctx context.Context, bound time.Duration, request func(context.Context, *node) reply, count func(*node, reply) bool,
-) error {
+	ctx context.Context, bound time.Duration,
+	request func(context.Context, *node) reply, count func(*node, reply) (decided bool, err error),
+) (failed failures, err error) {
 	all, start := q.sendAll(ctx, bound, request), time.Now()
 	defer all.abandon()
 	end := time.NewTimer(bound)
@@ -49,38 +52,38 @@ func (q *quorum) collect(
 	for had := 1; had <= len(q.nodes); had++ {
 		select {
 		case r := <-all.responses:
-			decided = count(r.from, r.reply) || decided
+			decides, err := false, r.err
+			if err == nil {
+				decides, err = count(r.from, r.reply)
+			}
+			if err != nil {
+				failed = append(failed, fmt.Errorf("node %s: %w", r.from.name, err))
+			}
+			decided = decided || decides || len(failed) > len(q.nodes)-q.need
 			if spent := time.Since(start); decided {
 				end.Reset(min(spent, q.straggler, bound-spent))
 			} else if had >= q.need {
 				end.Reset(min(2*spent+q.extraTime(all), bound-spent))
 			}
 		case <-end.C:
-			return nil
+			return failed, nil
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return failed, context.Cause(ctx)
 		}
 	}
-	return nil
+	return failed, nil
 }
 
 // majority sends a request to all nodes until a majority has replied. accept checks the
 // reply of one node.
 func (q *quorum) majority(ctx context.Context, request func(context.Context, *node) reply, accept func(reply) error) error {
-	var failed failures
 	answered := 0
-	err := q.collect(ctx, q.request, request, func(n *node, r reply) bool {
-		if r.err == nil {
-			if err := accept(r); err != nil {
-				r.err = fmt.Errorf("node %s: %w", n.name, err)
-			}
-		}
-		if r.err != nil {
-			failed.add(r.err)
-			return len(failed.errs) > len(q.nodes)-q.need
+	failed, err := q.collect(ctx, q.request, request, func(_ *node, r reply) (bool, error) {
+		if err := accept(r); err != nil {
+			return false, err
 		}
 		answered++
-		return answered >= q.need
+		return answered >= q.need, nil
 	})
 	if err == nil && answered < q.need {
 		err = failed.noMajority(q, answered)
@@ -161,7 +164,7 @@ func (q *quorum) call(
 	ctx context.Context, c *config, n *node, script *redis.Script, keys []string, args ...any,
 ) reply {
 	if n.abandoned.Load() >= maxAbandoned {
-		return reply{err: fmt.Errorf("node %s: %w", n.name, errHanging)}
+		return reply{err: errHanging}
 	}
 	keys = append([]string{q.memberKey, q.unrecoveredKey}, keys...)
 	args = append([]any{c.markers[n.index], c.durability()}, args...)
@@ -177,20 +180,24 @@ func (q *quorum) call(
 	case "mismatch":
 		r.err = q.mismatch(n, c, fmt.Sprint(r.parts...))
 	}
-	if r.err != nil {
-		r.err = fmt.Errorf("node %s: %w", n.name, r.err)
-	}
 	return r
 }
 
-// each calls do for all nodes at once and waits for all calls. If ctx ends first, each
-// returns its cause, and the calls continue in the background.
+// each calls do for all nodes at once and waits for all calls. It returns their errors, with
+// the names of the nodes. If ctx ends first, each returns its cause, and the calls continue
+// in the background.
 func (q *quorum) each(ctx context.Context, do func(context.Context, *node) error) error {
 	errs := make(chan error, len(q.nodes))
 	ctx, cancel := context.WithTimeoutCause(ctx, q.request, errUnresponsive)
 	defer cancel()
 	for _, n := range q.nodes {
-		go func() { errs <- do(ctx, n) }()
+		go func() {
+			err := do(ctx, n)
+			if err != nil {
+				err = fmt.Errorf("node %s: %w", n.name, err)
+			}
+			errs <- err
+		}()
 	}
 	var all []error
 	for range q.nodes {
