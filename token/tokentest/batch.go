@@ -28,16 +28,10 @@ func (p *probe) renewAll(ctx context.Context, batch []token.Renewal) {
 }
 
 func emptyBatch(p *probe) {
-	done := make(chan struct{})
-	go func() {
+	_ = p.returns("RenewAll of an empty batch", func() error {
 		p.iss.(token.BatchRenewer).RenewAll(p.ctx, nil)
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-time.After(timeout):
-		p.failf("RenewAll of an empty batch has not returned after %s", timeout)
-	}
+		return nil
+	})
 }
 
 // batch acquires one resource for each element of a batch.
@@ -78,26 +72,21 @@ func batchAnswersEach(p *probe) {
 }
 
 func batchProlongs(p *probe) {
-	for ttl := 2 * short; p.err == nil && ttl < timeout; ttl *= 3 {
-		at := p.at(fmt.Sprintf("%s/%s", p.resource, ttl))
+	p.inTime(func(at *probe, ttl time.Duration) error {
 		one, two := at.at(at.resource+"/1"), at.at(at.resource+"/2")
 		batch := []token.Renewal{
 			{Token: one.granted("a", ttl).Token, TTL: long},
 			{Token: two.granted("a", ttl).Token, TTL: long},
 		}
-		p.renewAll(p.ctx, batch)
+		at.renewAll(at.ctx, batch)
 		err := errors.Join(batch[0].Err, batch[1].Err)
 		if err == nil {
-			p.outlast(ttl)
+			at.outlast(ttl)
 			one.held("a")
 			two.held("a")
-			return
 		}
-		if !errors.Is(err, token.ErrLost) {
-			p.failf("RenewAll: %w", err)
-		}
-	}
-	p.failf("RenewAll right after Acquire sets ErrLost")
+		return err
+	})
 }
 
 var batchLostRules = []rule{
@@ -180,15 +169,15 @@ func batchUntil(p *probe) {
 }
 
 func untilOfBatch(p *probe) {
-	ttl := p.renewedInTime(2 * short)
-	batch := []token.Renewal{{Token: p.granted("a", ttl).Token, TTL: ttl}}
-	p.renewAll(p.ctx, batch)
-	until := time.Now()
-	if batch[0].Err == nil {
-		until = batch[0].Until
-	}
-	p.awaited("b", long)
-	p.notBefore(until)
+	p.inTime(func(at *probe, ttl time.Duration) error {
+		batch := []token.Renewal{{Token: at.granted("a", ttl).Token, TTL: ttl}}
+		at.renewAll(at.ctx, batch)
+		if batch[0].Err == nil {
+			at.awaited("b", long)
+			at.notBefore(batch[0].Until)
+		}
+		return batch[0].Err
+	})
 }
 
 var errTaken = errors.New("tokentest: the batch is in use again")

@@ -25,25 +25,44 @@ var crowdRules = []rule{
 // Each holder records its number while it holds. If there is one holder at a time, the
 // records are in the order of the grants.
 func numbersRiseInACrowd(p *probe) {
-	var mu sync.Mutex
-	var notes []int64
+	var notes notes
 	p.crowded(func(ctx context.Context, worker int) error {
 		for round := range rounds {
 			tok, err := p.insist(ctx, fmt.Sprintf("worker-%d:%d", worker, round))
 			if err != nil {
 				return err
 			}
-			mu.Lock()
-			notes = append(notes, tok.Number)
-			mu.Unlock()
+			notes.add(tok.Number)
 			if err := p.iss.Release(ctx, tok); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	for i := 1; i < len(notes); i++ {
-		p.above(notes[i-1], notes[i])
+	notes.rise(p)
+}
+
+// notes are the numbers that holders recorded while they held.
+type notes struct {
+	mu      sync.Mutex
+	numbers []int64
+}
+
+func (n *notes) add(number int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.numbers = append(n.numbers, number)
+}
+
+func (n *notes) last() int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.numbers[len(n.numbers)-1]
+}
+
+func (n *notes) rise(p *probe) {
+	for i := 1; i < len(n.numbers); i++ {
+		p.above(n.numbers[i-1], n.numbers[i])
 	}
 }
 

@@ -36,10 +36,8 @@ func untilOfHandoff(p *probe) {
 	}
 }
 
-// The first ttl grows until it is long enough for this machine.
 func handoffIsRenewed(p *probe) {
-	for ttl := 2 * short; p.err == nil && ttl < timeout; ttl *= 3 {
-		at := p.at(fmt.Sprintf("%s/%s", p.resource, ttl))
+	p.inTime(func(at *probe, ttl time.Duration) error {
 		tok := at.granted("a", long).Token
 		w := at.waits("b", ttl)
 		at.released(tok)
@@ -50,13 +48,9 @@ func handoffIsRenewed(p *probe) {
 			at.within(sent, until, long)
 			at.outlast(ttl)
 			at.held("b")
-			return
 		}
-		if !errors.Is(err, token.ErrLost) {
-			p.failf("Renew: %w", err)
-		}
-	}
-	p.failf("Renew right after a hand-off returns ErrLost")
+		return err
+	})
 }
 
 // hazard R6

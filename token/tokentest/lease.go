@@ -3,6 +3,7 @@ package tokentest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/fencepost/fencepost/token"
@@ -18,31 +19,29 @@ var renewalRules = []rule{
 }
 
 func renewingProlongs(p *probe) {
-	ttl := p.renewedInTime(long)
-	p.outlast(ttl)
-	p.held("a")
+	p.inTime(func(at *probe, ttl time.Duration) error {
+		_, err := at.iss.Renew(at.ctx, at.granted("a", ttl).Token, long)
+		if err == nil {
+			at.outlast(ttl)
+			at.held("a")
+		}
+		return err
+	})
 }
 
-// renewedInTime acquires as "a" and renews for next or the first ttl, whichever is
-// longer. It repeats that with longer ttls until the renewal is in time on this machine,
-// and returns the first ttl that was long enough.
-func (p *probe) renewedInTime(next time.Duration) time.Duration {
-	ttl := short
-	for ; ttl < timeout; ttl *= 3 {
-		tok := p.granted("a", ttl).Token
-		if p.err != nil {
-			break
-		}
-		_, err := p.iss.Renew(p.ctx, tok, max(next, ttl))
-		if err == nil {
-			return ttl
+// inTime calls try until the renewal in it, whose error it returns, is in time on this
+// machine. Each try has a longer ttl than the one before, and a resource of its own.
+func (p *probe) inTime(try func(at *probe, ttl time.Duration) error) {
+	for ttl := 2 * short; ttl < timeout; ttl *= 3 {
+		err := try(p.at(fmt.Sprintf("%s/%s", p.resource, ttl)), ttl)
+		if p.err != nil || err == nil {
+			return
 		}
 		if !errors.Is(err, token.ErrLost) && !errors.Is(err, token.ErrUnreachable) {
 			p.failf("Renew: %w", err)
 		}
 	}
-	p.failf("Renew right after Acquire returns ErrLost or ErrUnreachable")
-	return ttl
+	p.failf("a renewal right after the grant returns ErrLost or ErrUnreachable")
 }
 
 func onlyTheHolderRenews(p *probe) {
@@ -176,14 +175,14 @@ func untilOfGrant(p *probe) {
 }
 
 func untilOfRenewal(p *probe) {
-	ttl := p.renewedInTime(short)
-	tok := p.granted("a", ttl).Token
-	until := time.Now()
-	if renewed, err := p.iss.Renew(p.ctx, tok, ttl); err == nil {
-		until = renewed
-	}
-	p.awaited("b", long)
-	p.notBefore(until)
+	p.inTime(func(at *probe, ttl time.Duration) error {
+		until, err := at.iss.Renew(at.ctx, at.granted("a", ttl).Token, ttl)
+		if err == nil {
+			at.awaited("b", long)
+			at.notBefore(until)
+		}
+		return err
+	})
 }
 
 // notBefore is called right after another holder was granted the resource: if until is
@@ -225,19 +224,26 @@ func cancelledRelease(p *probe) {
 }
 
 func (p *probe) cancelled(what string, call func(ctx context.Context) error) {
-	if p.err != nil {
-		return
-	}
 	ctx, cancel := context.WithCancel(p.ctx)
 	cancel()
+	err := p.returns(what, func() error { return call(ctx) })
+	if p.err == nil && (err == nil || errors.Is(err, token.ErrLost) || errors.Is(err, token.ErrHeld)) {
+		p.failf("%s returned %v, want an error that is neither ErrLost nor ErrHeld", what, err)
+	}
+}
+
+// returns calls call, which must return, and returns its error.
+func (p *probe) returns(what string, call func() error) error {
+	if p.err != nil {
+		return nil
+	}
 	answer := make(chan error, 1)
-	go func() { answer <- call(ctx) }()
+	go func() { answer <- call() }()
 	select {
 	case err := <-answer:
-		if err == nil || errors.Is(err, token.ErrLost) || errors.Is(err, token.ErrHeld) {
-			p.failf("%s returned %v, want an error that is neither ErrLost nor ErrHeld", what, err)
-		}
+		return err
 	case <-time.After(timeout):
 		p.failf("%s has not returned after %s", what, timeout)
+		return nil
 	}
 }

@@ -93,23 +93,17 @@ func expiryHandsOver(p *probe) {
 	p.held("c")
 }
 
-// The first ttl grows until it is long enough for this machine.
 func renewedIsKept(p *probe) {
-	for ttl := 2 * short; p.err == nil && ttl < timeout; ttl *= 3 {
-		at := p.at(fmt.Sprintf("%s/%s", p.resource, ttl))
+	p.inTime(func(at *probe, ttl time.Duration) error {
 		tok := at.granted("a", ttl).Token
 		w := at.waits("b", long)
 		until, err := at.iss.Renew(at.ctx, tok, ttl)
 		if err == nil {
 			at.handed(w)
 			at.notBefore(until)
-			return
 		}
-		if !errors.Is(err, token.ErrLost) {
-			p.failf("Renew: %w", err)
-		}
-	}
-	p.failf("a lease that has a waiter cannot be renewed")
+		return err
+	})
 }
 
 var overtakingRules = []rule{

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/fencepost/fencepost/token"
@@ -144,9 +143,7 @@ func recoversAmongGrants(p *probe) {
 		}
 		return nil
 	})
-	for i := 1; i < len(notes.numbers); i++ {
-		p.above(notes.numbers[i-1], notes.numbers[i])
-	}
+	notes.rise(p)
 }
 
 func (p *probe) recoverOrGrant(ctx context.Context, notes *notes, worker, round int) error {
@@ -161,24 +158,6 @@ func (p *probe) recoverOrGrant(ctx context.Context, notes *notes, worker, round 
 	notes.add(tok.Number)
 	time.Sleep(rand.N(pause))
 	return p.iss.Release(ctx, tok)
-}
-
-// notes are the numbers that holders recorded while they held.
-type notes struct {
-	mu      sync.Mutex
-	numbers []int64
-}
-
-func (n *notes) add(number int64) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.numbers = append(n.numbers, number)
-}
-
-func (n *notes) last() int64 {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.numbers[len(n.numbers)-1]
 }
 
 // The extra minute allows for an issuer's clock that is ahead of ours.
