@@ -76,11 +76,12 @@ func (i *Issuer) runOn(ctx context.Context, on DB, sql string, args []any, row .
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
+	sql = i.inSchema(sql)
 	db, ok := i.autocommit(on)
 	if !ok {
 		return i.transact(ctx, on, sql, args, row...)
 	}
-	err := db.QueryRow(ctx, i.statements[sql], args...).Scan(row...)
+	err := db.QueryRow(ctx, sql, args...).Scan(row...)
 	if needsBegin[sqlState(err)] {
 		err = i.transact(ctx, on, sql, args, row...)
 		if !errors.Is(err, token.ErrUnreachable) { // a standby returns 25006 too
@@ -117,11 +118,7 @@ func (i *Issuer) autocommit(on DB) (queryer, bool) {
 	default:
 		return nil, false
 	}
-	i.prepare.Do(func() {
-		i.statements = map[string]string{}
-		for _, sql := range []string{acquireSQL, waitSQL, leaveSQL, renewSQL, renewAllSQL, releaseSQL, recoverSQL} {
-			i.statements[sql] = i.inSchema(sql)
-		}
+	i.readMode.Do(func() {
 		if config().DefaultQueryExecMode == pgx.QueryExecModeDescribeExec {
 			i.begins.Store(true)
 		}

@@ -32,58 +32,45 @@ const (
 // own OnNotification has received one.
 var errPooled = errors.New("pgtoken: connected to a pooler: waiters poll")
 
-// listener maintains the session that receives the notifications for all waiters of an
-// Issuer.
-type listener struct {
-	issuer *Issuer
-	pool   connPool
-}
-
-// run reconnects until ctx ends, until there was no waiter for the idle timeout, or until
+// listen maintains the session that receives the notifications for all waiters. It
+// reconnects until ctx ends, until there was no waiter for the idle timeout, or until
 // errPooled.
-func (l *listener) run(ctx context.Context) {
-	queue := &l.issuer.queue
+func (q *waitQueue) listen(ctx context.Context, i *Issuer, pool connPool) {
 	for backoff := minReconnectBackoff; ctx.Err() == nil; backoff = min(2*backoff, maxReconnectBackoff) {
 		began := time.Now()
-		conn, channel, err := l.connect(ctx)
+		conn, channel, err := connect(ctx, pool)
 		if err == nil {
-			queue.setByListener(listening, channel)
-			err = l.read(ctx, conn)
+			q.setByListener(listening, channel)
+			err = q.read(ctx, i, conn)
 		}
 		if conn != nil {
-			l.close(ctx, conn)
+			disconnect(ctx, conn)
 		}
 		switch {
 		case err == nil:
 			return
 		case errors.Is(err, errPooled):
-			queue.stopListening()
+			q.stopListening()
 			return
-		case queue.stopIfIdle():
+		case q.stopIfIdle():
 			return
 		}
-		queue.setByListener(polling, 0)
+		q.setByListener(polling, 0)
 		if time.Since(began) > maxReconnectBackoff {
 			backoff = minReconnectBackoff
 		}
-		sleep(ctx, backoff/2+rand.N(backoff))
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
+		select {
+		case <-ctx.Done():
+		case <-time.After(backoff/2 + rand.N(backoff)):
+		}
 	}
 }
 
 // connect takes a connection out of the pool permanently.
-func (l *listener) connect(ctx context.Context) (*pgx.Conn, int64, error) {
+func connect(ctx context.Context, pool connPool) (*pgx.Conn, int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	pooled, err := l.pool.Acquire(ctx)
+	pooled, err := pool.Acquire(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -105,20 +92,19 @@ func (l *listener) connect(ctx context.Context) (*pgx.Conn, int64, error) {
 
 // read returns an error when the session or ctx has ended. It returns nil if there was no
 // waiter for the idle timeout.
-func (l *listener) read(ctx context.Context, conn *pgx.Conn) error {
-	queue := &l.issuer.queue
+func (q *waitQueue) read(ctx context.Context, i *Issuer, conn *pgx.Conn) error {
 	for {
-		n, err := l.receive(ctx, conn)
+		n, err := q.receive(ctx, conn)
 		switch {
 		case err == nil && n == nil: // the pool's own OnNotification has received it
 			return errPooled
 		case err == nil:
 			if n, err := parseNotification(n.Payload, time.Now()); err == nil {
-				queue.deliver(l.issuer, n)
+				q.deliver(i, n)
 			}
 		case ctx.Err() != nil || conn.IsClosed():
 			return err
-		case queue.stopIfIdle():
+		case q.stopIfIdle():
 			return nil
 		default:
 			if err := ping(ctx, conn); err != nil {
@@ -130,8 +116,8 @@ func (l *listener) read(ctx context.Context, conn *pgx.Conn) error {
 
 // receive returns a notification, or an error after the keepalive interval; the
 // connection stays open then.
-func (l *listener) receive(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
-	ctx, cancel := context.WithTimeout(ctx, min(keepaliveInterval, l.issuer.queue.idleTimeout()))
+func (q *waitQueue) receive(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
+	ctx, cancel := context.WithTimeout(ctx, min(keepaliveInterval, q.idleTimeout()))
 	defer cancel()
 	return conn.WaitForNotification(ctx)
 }
@@ -142,7 +128,7 @@ func ping(ctx context.Context, conn *pgx.Conn) error {
 	return conn.Ping(ctx)
 }
 
-func (l *listener) close(ctx context.Context, conn *pgx.Conn) {
+func disconnect(ctx context.Context, conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	_ = conn.Close(ctx)

@@ -49,6 +49,7 @@ func (q *waitQueue) enter(w *waiter) {
 	defer q.mu.Unlock()
 	if q.waiters == nil {
 		q.waiters, q.departed = map[waiterKey]*waiter{}, map[waiterKey]time.Time{}
+		q.state.changed = make(chan struct{})
 	}
 	q.waiters[w.waiterKey] = w
 }
@@ -74,21 +75,16 @@ func (q *waitQueue) exit(w *waiter, failed bool) {
 func (q *waitQueue) current() state {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.state.ready()
-}
-
-func (s *state) ready() state {
-	if s.changed == nil {
-		s.changed = make(chan struct{})
-	}
-	return *s
+	return q.state
 }
 
 // set makes all waiters poll again, since they may have missed a notification. The caller
 // holds q.mu.
 func (q *waitQueue) set(m mode, channel int64) {
-	close(q.state.ready().changed)
-	q.state = state{mode: m, channel: channel}
+	if q.state.changed != nil { // there was a waiter
+		close(q.state.changed)
+	}
+	q.state = state{mode: m, channel: channel, changed: make(chan struct{})}
 }
 
 // startListening starts the listener if there is none and DB allows one. It is called
@@ -98,7 +94,7 @@ func (q *waitQueue) startListening(i *Issuer) state {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.state.mode != idle {
-		return q.state.ready()
+		return q.state
 	}
 	q.set(polling, 0)
 	pool, ok := i.DB.(connPool)
@@ -107,10 +103,10 @@ func (q *waitQueue) startListening(i *Issuer) state {
 		q.stop = stop
 		q.group.Go(func() {
 			defer stop()
-			(&listener{issuer: i, pool: pool}).run(ctx)
+			q.listen(ctx, i, pool)
 		})
 	}
-	return q.state.ready()
+	return q.state
 }
 
 // setByListener is set for the listener. After stopListening it does nothing.

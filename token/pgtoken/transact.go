@@ -35,7 +35,6 @@ var txOptions = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadW
 // is confirmed. Errors are those of explain. A standby is [token.ErrUnreachable]: it has
 // applied nothing, and may be promoted.
 func (i *Issuer) transact(ctx context.Context, db DB, sql string, args []any, row ...any) error {
-	sql = i.inSchema(sql)
 	err := sendTx(ctx, db, sql, args, row)
 	if code := sqlState(err); code != codeReadOnly && code != codeUnsupported {
 		return explain(ctx, err)

@@ -132,8 +132,6 @@ func (w *waiter) poll(ctx context.Context, now state, sent time.Time) (reply, er
 // await returns a grant, or no grant when it is time to poll again: the lease of the
 // holder may have ended, or the state has changed. An extra poll does no harm.
 func (w *waiter) await(ctx context.Context, now state) (token.Grant, bool, error) {
-	timer := time.NewTimer(w.pollDelay(now))
-	defer timer.Stop()
 	select {
 	case n := <-w.notified:
 		// A notification that is older than the last reply is obsolete. If it arrived too
@@ -143,7 +141,7 @@ func (w *waiter) await(ctx context.Context, now state) (token.Grant, bool, error
 	case <-ctx.Done():
 		return token.Grant{}, false, context.Cause(ctx)
 	case <-now.changed:
-	case <-timer.C:
+	case <-time.After(w.pollDelay(now)):
 	}
 	return token.Grant{}, false, nil
 }
