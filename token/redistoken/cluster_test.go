@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/test/testenv"
-	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/redistoken"
 )
 
@@ -108,26 +107,6 @@ func TestStressWaitersOnAClusterSurviveAFailover(t *testing.T) {
 	require.Greater(t, awaitGrant(t, again).Token.Number, next.Number)
 }
 
-func TestAClusterClientThatAsksReplicasIsRefused(t *testing.T) {
-	t.Parallel()
-	for name, options := range map[string]*redis.ClusterOptions{
-		"ReadOnly": {ReadOnly: true}, "RouteByLatency": {RouteByLatency: true}, "RouteRandomly": {RouteRandomly: true},
-	} {
-		options.Addrs = []string{"127.0.0.1:1"}
-		client := redis.NewClusterClient(options)
-		defer client.Close()
-		iss := &redistoken.Issuer{Client: client}
-		_, err := iss.Acquire(t.Context(), resource, "a", long)
-		require.ErrorContains(t, err, "sends requests to replicas", name)
-		_, err = iss.Wait(t.Context(), resource, "a", long)
-		require.ErrorContains(t, err, "sends requests to replicas", name)
-		require.ErrorContains(t, iss.Recover(t.Context(), resource, 1), "sends requests to replicas", name)
-		batch := []token.Renewal{{Token: token.Token{Resource: resource, Number: 1, Holder: "a"}, TTL: long}}
-		iss.RenewAll(t.Context(), batch)
-		require.ErrorContains(t, batch[0].Err, "sends requests to replicas", name)
-	}
-}
-
 // hazard R8
 func TestKeysOfAResourceShareASlot(t *testing.T) {
 	t.Parallel()
@@ -154,36 +133,15 @@ func TestKeysOfAResourceShareASlot(t *testing.T) {
 		require.Equal(t, []string{lock, counter, queue}, keys.last)
 	}
 
+	// Literals: programs of all versions must find the same keys.
+	require.Equal(t, "p:{50}:lock:account/42", lockKey("p", "account/42"))
+	require.Equal(t, "p:{50}:counter", counterKey("p", "account/42"))
+
 	naive := func(name string) (lock, counter int) { return slot("lock:" + name), slot("counter:" + name) }
 	lock, counter := naive(resource)
 	require.NotEqual(t, lock, counter, "keys without a hash tag must part")
 	lock, counter = slot("lock:{a}{b}"), slot("counter:{{a}{b}}")
 	require.NotEqual(t, lock, counter, "a tag made of the resource's name must part")
-}
-
-func TestBucketsAreStable(t *testing.T) {
-	t.Parallel()
-	client, prefix := testenv.Redis(t)
-	_, err := (&redistoken.Issuer{Client: client, Prefix: prefix}).Acquire(t.Context(), "account/42", "a", long)
-	require.NoError(t, err)
-	// Literals: programs of all versions must find the same keys.
-	require.Equal(t, "a", client.Get(t.Context(), prefix+":{50}:lock:account/42").Val())
-	require.NotEmpty(t, client.Get(t.Context(), prefix+":{50}:counter").Val())
-}
-
-func TestBracesInPrefixAreRefused(t *testing.T) {
-	t.Parallel()
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-	defer client.Close()
-	tok := token.Token{Resource: resource, Number: 1, Holder: "a"}
-	for _, prefix := range []string{"{app}", "a{}", "{", "}"} {
-		iss := &redistoken.Issuer{Client: client, Prefix: prefix}
-		_, err := iss.Acquire(t.Context(), resource, "a", long)
-		require.ErrorContains(t, err, "contains a brace")
-		_, err = iss.Renew(t.Context(), tok, long)
-		require.ErrorContains(t, err, "contains a brace")
-		require.ErrorContains(t, iss.Release(t.Context(), tok), "contains a brace")
-	}
 }
 
 // slot is HASH_SLOT of the Redis cluster specification: CRC-16/XMODEM of the hash tag, or
@@ -219,14 +177,9 @@ func TestSlotFollowsTheSpecification(t *testing.T) {
 
 // keyHook records the keys of the last script.
 type keyHook struct {
+	hook
 	mu   sync.Mutex
 	last []string
-}
-
-func (h *keyHook) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (h *keyHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 func (h *keyHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {

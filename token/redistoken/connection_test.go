@@ -81,12 +81,7 @@ func TestACallDoesNotWaitForAnotherOnesConnection(t *testing.T) {
 		_, err := iss.Acquire(ctx, resource, "b", long)
 		return err
 	})
-	select {
-	case err := <-answer:
-		require.NoError(t, err)
-	case <-time.After(testTimeout):
-		t.Fatal("the call waits for a connection that it does not use")
-	}
+	require.NoError(t, within(t, answer, "the call waits for a connection that it does not use"))
 	slow.let()
 	require.NoError(t, <-late)
 }
@@ -121,17 +116,9 @@ func TestACallThatGetsNoConnectionIsAnOutage(t *testing.T) {
 func blocking(t *testing.T, addr, text string) (*redis.Client, *blockage) {
 	t.Helper()
 	s := &blockage{text: []byte(text), caught: make(chan struct{}), gate: gate{open: make(chan struct{})}}
-	client := redis.NewClient(&redis.Options{
-		Addr: addr, MaxRetries: -1, ReadTimeout: time.Minute,
-		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			return &blockingConn{Conn: conn, blockage: s}, nil
-		},
+	client := wrapped(t, &redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: time.Minute}, func(conn net.Conn) net.Conn {
+		return &blockingConn{Conn: conn, blockage: s}
 	})
-	t.Cleanup(func() { client.Close() })
 	t.Cleanup(s.let)
 	return client, s
 }
@@ -171,7 +158,7 @@ func TestAWaiterThatGivesUpIsNotGrantedTheLockAfterItHasLeft(t *testing.T) {
 	left := func(ask func(ctx context.Context, iss *redistoken.Issuer) error) bool {
 		ctx, giveUp := context.WithCancelCause(t.Context())
 		slow := &overtaken{gaveUp: giveUp}
-		c := slow.client(client.Options().Addr)
+		c := slow.client(t, client.Options().Addr)
 		defer c.Close()
 		iss := &redistoken.Issuer{Client: c, Prefix: prefix}
 		defer iss.Close()
@@ -229,14 +216,10 @@ type answered struct {
 	done chan struct{}
 }
 
-func (o *overtaken) client(addr string) *redis.Client {
+func (o *overtaken) client(t *testing.T, addr string) *redis.Client {
 	o.first.done, o.another.done = make(chan struct{}), make(chan struct{})
-	return redis.NewClient(&redis.Options{
-		Addr: addr, MaxRetries: -1,
-		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-			return &overtakenConn{Conn: conn, net: o}, err
-		},
+	return wrapped(t, &redis.Options{Addr: addr, MaxRetries: -1}, func(conn net.Conn) net.Conn {
+		return &overtakenConn{Conn: conn, net: o}
 	})
 }
 
@@ -275,15 +258,13 @@ func (c *overtakenConn) Read(p []byte) (int, error) {
 func TestLostReplyIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	server, prefix := testenv.Redis(t)
-	proxy := newProxy(t, server.Options().Addr)
 	options := *server.Options()
-	options.Addr, options.MaxRetries = proxy.addr(), -1
-	client := redis.NewClient(&options)
-	defer client.Close()
+	options.MaxRetries = -1
+	client, lose := losing(t, &options)
 	iss := &redistoken.Issuer{Client: client, Prefix: prefix}
 	earlier := cycle(t, iss, "earlier") // the server has the scripts, and there is a connection
 
-	proxy.loseNextReply()
+	lose.Store(true)
 	_, err := iss.Acquire(t.Context(), resource, "a", long)
 	require.Error(t, err)
 	require.NotErrorIs(t, err, token.ErrHeld)
@@ -301,7 +282,7 @@ func TestLostReplyIsAskedForAgain(t *testing.T) {
 	t.Run("SET NX keeps its own holder out", func(t *testing.T) {
 		lock := prefix + ":naive"
 		require.NoError(t, client.Ping(t.Context()).Err())
-		proxy.loseNextReply()
+		lose.Store(true)
 		require.Error(t, client.SetNX(t.Context(), lock, "a", long).Err())
 		again, err := client.SetNX(t.Context(), lock, "a", long).Result()
 		require.NoError(t, err)
@@ -339,69 +320,34 @@ func TestAnOlderRequestDoesNotShortenTheLease(t *testing.T) {
 func TestClientThatRetriesByItself(t *testing.T) {
 	t.Parallel()
 	server, prefix := testenv.Redis(t)
-	proxy := newProxy(t, server.Options().Addr)
 	options := *server.Options()
-	options.Addr = proxy.addr()
-	client := redis.NewClient(&options)
-	defer client.Close()
+	client, lose := losing(t, &options)
 	iss := &redistoken.Issuer{Client: client, Prefix: prefix}
 	earlier := cycle(t, iss, "earlier")
 
-	proxy.loseNextReply()
+	lose.Store(true)
 	found := acquire(t, iss, "a")
 	require.Greater(t, found.Number, earlier.Number)
 	require.NoError(t, iss.Release(t.Context(), found))
 }
 
-// proxy forwards between a client and a server.
-type proxy struct {
-	net.Listener
-	server string
-	lose   atomic.Bool
-	done   sync.WaitGroup
-}
-
-func newProxy(t *testing.T, server string) *proxy {
+// losing returns a client that loses its connection, and the next reply, once lose is true.
+func losing(t *testing.T, options *redis.Options) (client *redis.Client, lose *atomic.Bool) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	p := &proxy{Listener: listener, server: server}
-	p.done.Go(p.serve)
-	t.Cleanup(func() { listener.Close(); p.done.Wait() })
-	return p
+	lose = new(atomic.Bool)
+	return wrapped(t, options, func(conn net.Conn) net.Conn { return losingConn{conn, lose} }), lose
 }
 
-func (p *proxy) addr() string { return p.Addr().String() }
-
-// loseNextReply makes the proxy close the connection instead of forwarding the server's
-// next reply.
-func (p *proxy) loseNextReply() { p.lose.Store(true) }
-
-func (p *proxy) serve() {
-	for {
-		client, err := p.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("tcp", p.server)
-		if err != nil {
-			client.Close()
-			continue
-		}
-		p.done.Go(func() { defer server.Close(); _, _ = io.Copy(server, client) })
-		p.done.Go(func() { defer client.Close(); p.reply(client, server) })
-	}
+type losingConn struct {
+	net.Conn
+	lose *atomic.Bool
 }
 
-func (p *proxy) reply(client io.Writer, server io.Reader) {
-	buffer := make([]byte, 4096)
-	for {
-		n, err := server.Read(buffer)
-		if err != nil || p.lose.CompareAndSwap(true, false) {
-			return
-		}
-		if _, err := client.Write(buffer[:n]); err != nil {
-			return
-		}
+func (c losingConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err == nil && c.lose.CompareAndSwap(true, false) {
+		_ = c.Close()
+		return 0, io.EOF
 	}
+	return n, err
 }

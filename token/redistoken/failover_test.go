@@ -190,12 +190,6 @@ func TestWaitIsNoConsensus(t *testing.T) {
 	require.ErrorIs(t, store.Admit(t.Context(), before), guard.ErrStale)
 }
 
-func TestReplicasMustNotBeNegative(t *testing.T) {
-	t.Parallel()
-	_, err := (&redistoken.Issuer{Client: embedded(t), Replicas: -1}).Acquire(t.Context(), resource, "a", long)
-	require.ErrorContains(t, err, "negative number of Replicas: -1")
-}
-
 func TestStressWaitersBehindASentinelSurviveAFailover(t *testing.T) {
 	t.Parallel()
 	master, replica := testenv.OwnRedis(t), testenv.OwnRedis(t)

@@ -1,7 +1,9 @@
 package redistoken_test
 
 import (
+	"context"
 	"hash/crc32"
+	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -63,6 +65,44 @@ func closing(t testing.TB, iss *redistoken.Issuer) *redistoken.Issuer {
 	t.Helper()
 	t.Cleanup(func() { require.NoError(t, iss.Close()) })
 	return iss
+}
+
+// within returns what c receives. Only a call that hangs takes longer than testTimeout.
+func within[T any](t *testing.T, c <-chan T, hangs string) (received T) {
+	t.Helper()
+	select {
+	case received = <-c:
+	case <-time.After(testTimeout):
+		require.FailNow(t, hangs)
+	}
+	return received
+}
+
+// hook is a redis.Hook that changes nothing.
+type hook struct{}
+
+func (hook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// wrapped returns a client with the options, whose connections are wrapped. The test may
+// close it.
+func wrapped(t *testing.T, options *redis.Options, wrap func(net.Conn) net.Conn) *redis.Client {
+	t.Helper()
+	options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return wrap(conn), nil
+	}
+	client := redis.NewClient(options)
+	t.Cleanup(func() { client.Close() })
+	return client
 }
 
 func splitLines(text string) []string { return strings.Split(strings.ReplaceAll(text, "\r", ""), "\n") }

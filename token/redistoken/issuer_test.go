@@ -62,10 +62,31 @@ func TestDefaultPrefix(t *testing.T) {
 
 func TestWhatCannotWorkIsRefused(t *testing.T) {
 	t.Parallel()
-	ring := redis.NewRing(&redis.RingOptions{})
+	ring, client := redis.NewRing(&redis.RingOptions{}), redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer ring.Close()
-	for text, client := range map[string]redis.UniversalClient{"has no Client": nil, "Ring": ring} {
-		_, err := (&redistoken.Issuer{Client: client}).Acquire(t.Context(), resource, "a", long)
+	defer client.Close()
+	cluster := func(options *redis.ClusterOptions) redis.UniversalClient {
+		options.Addrs = []string{"127.0.0.1:1"}
+		client := redis.NewClusterClient(options)
+		t.Cleanup(func() { client.Close() })
+		return client
+	}
+	for iss, text := range map[*redistoken.Issuer]string{
+		{}:                                "has no Client",
+		{Client: ring}:                    "Ring",
+		{Client: client, Replicas: -1}:    "negative number of Replicas: -1",
+		{Client: client, Prefix: "{app}"}: "contains a brace",
+		{Client: client, Prefix: "a{}"}:   "contains a brace",
+		{Client: client, Prefix: "{"}:     "contains a brace",
+		{Client: client, Prefix: "}"}:     "contains a brace",
+		{Client: cluster(&redis.ClusterOptions{ReadOnly: true})}:       "sends requests to replicas",
+		{Client: cluster(&redis.ClusterOptions{RouteByLatency: true})}: "sends requests to replicas",
+		{Client: cluster(&redis.ClusterOptions{RouteRandomly: true})}:  "sends requests to replicas",
+	} {
+		for verb, call := range verbs(iss) {
+			require.ErrorContains(t, call(t.Context()), text, verb)
+		}
+		_, err := iss.Wait(t.Context(), resource, "a", long)
 		require.ErrorContains(t, err, text)
 	}
 	_, err := (&redistoken.Issuer{}).Acquire(t.Context(), "", "a", long)
@@ -85,28 +106,14 @@ func TestDriverErrorsAreWrapped(t *testing.T) {
 	}
 }
 
-func TestKeysWrittenByOtherPrograms(t *testing.T) {
+func TestALockWithoutExpiryIsHeldForEver(t *testing.T) {
 	t.Parallel()
 	client, prefix := testenv.Redis(t)
-	iss := &redistoken.Issuer{Client: client, Prefix: prefix}
-	lock, counter := lockKey(prefix, resource), counterKey(prefix, resource)
-	t.Run("a lock without expiry is held for ever", func(t *testing.T) {
-		require.NoError(t, client.Set(t.Context(), lock, "another", 0).Err())
-		_, err := iss.Acquire(t.Context(), resource, "a", long)
-		var held *token.HeldError
-		require.ErrorAs(t, err, &held)
-		require.Equal(t, time.Duration(math.MaxInt64), held.Remaining)
-	})
-	t.Run("a counter that is no number grants nothing", func(t *testing.T) {
-		for _, value := range []string{"abc", "nan", "inf", ""} {
-			require.NoError(t, client.Del(t.Context(), lock).Err())
-			require.NoError(t, client.Set(t.Context(), counter, value, 0).Err())
-			_, err := iss.Acquire(t.Context(), resource, "a", long)
-			require.Error(t, err, value)
-			require.NotErrorIs(t, err, token.ErrHeld)
-			require.Zero(t, client.Exists(t.Context(), lock).Val(), value)
-		}
-	})
+	require.NoError(t, client.Set(t.Context(), lockKey(prefix, resource), "another", 0).Err())
+	_, err := (&redistoken.Issuer{Client: client, Prefix: prefix}).Acquire(t.Context(), resource, "a", long)
+	var held *token.HeldError
+	require.ErrorAs(t, err, &held)
+	require.Equal(t, time.Duration(math.MaxInt64), held.Remaining)
 }
 
 func TestIssuerOnRedis(t *testing.T) {
@@ -149,27 +156,6 @@ func embedded(t *testing.T) *redis.Client {
 }
 
 // hazard R7
-func TestHoldersAreComparedWhole(t *testing.T) {
-	t.Parallel()
-	client, prefix := testenv.Redis(t)
-	iss := &redistoken.Issuer{Client: client, Prefix: prefix}
-	held := acquire(t, iss, "worker-10")
-	for _, holder := range []string{"worker-1", "worker-100", "Worker-10", "worker-10 ", "worker-1*"} {
-		other := token.Token{Resource: resource, Number: held.Number, Holder: holder}
-		_, err := iss.Renew(t.Context(), other, long)
-		require.ErrorIs(t, err, token.ErrLost)
-		require.ErrorIs(t, iss.Release(t.Context(), other), token.ErrLost)
-		_, err = iss.Acquire(t.Context(), resource, holder, long)
-		var refused *token.HeldError
-		require.ErrorAs(t, err, &refused)
-		require.Equal(t, "worker-10", refused.Holder)
-		require.Positive(t, refused.Remaining)
-		require.LessOrEqual(t, refused.Remaining, long)
-	}
-	require.NoError(t, iss.Release(t.Context(), held))
-}
-
-// hazard R7
 func TestNaiveOwnerCheckByPrefix(t *testing.T) {
 	t.Parallel()
 	client, prefix := testenv.Redis(t)
@@ -182,31 +168,14 @@ func TestNaiveOwnerCheckByPrefix(t *testing.T) {
 }
 
 // hazard L4
-func TestRenewNeverAcquires(t *testing.T) {
+func TestNaiveRenewalThatSetsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	client, prefix := testenv.Redis(t)
 	iss := &redistoken.Issuer{Client: client, Prefix: prefix}
-	key := lockKey(prefix, resource)
-	grant, err := iss.Acquire(t.Context(), resource, "late", 30*time.Millisecond)
-	require.NoError(t, err)
-	gone := func() bool { return client.Exists(t.Context(), key).Val() == 0 }
-	require.Eventually(t, gone, testTimeout, 5*time.Millisecond)
-
-	_, err = iss.Renew(t.Context(), grant.Token, long)
-	require.ErrorIs(t, err, token.ErrLost)
-	require.True(t, gone(), "free stays free")
-	successor := acquire(t, iss, "successor")
-	_, err = iss.Renew(t.Context(), grant.Token, long)
-	require.ErrorIs(t, err, token.ErrLost)
-	require.Equal(t, "successor", client.Get(t.Context(), key).Val())
-	require.Greater(t, successor.Number, grant.Token.Number)
-
-	t.Run("a renewal that sets what is missing steals it back", func(t *testing.T) {
-		require.NoError(t, iss.Release(t.Context(), successor))
-		require.True(t, client.SetNX(t.Context(), key, "late", long).Val())
-		_, err := iss.Acquire(t.Context(), resource, "robbed", long)
-		require.ErrorIs(t, err, token.ErrHeld)
-	})
+	late := cycle(t, iss, "late")
+	require.True(t, client.SetNX(t.Context(), lockKey(prefix, resource), late.Holder, long).Val())
+	_, err := iss.Acquire(t.Context(), resource, "robbed", long)
+	require.ErrorIs(t, err, token.ErrHeld, "the naive renewal must take the lock back")
 }
 
 func TestACounterThatIsNoNumberIsReported(t *testing.T) {
@@ -219,6 +188,7 @@ func TestACounterThatIsNoNumberIsReported(t *testing.T) {
 		"long text":  {[]any{"SET", strings.Repeat("9x", 1000)}, `"` + strings.Repeat("9x", 32) + `"`},
 		"no text":    {[]any{"SET", "\xff\xfe"}, "\"\uFFFD\""},
 		"nan":        {[]any{"SET", "nan"}, `"nan"`},
+		"inf":        {[]any{"SET", "inf"}, `"inf"`},
 		"nothing":    {[]any{"SET", ""}, `""`},
 		"a fraction": {[]any{"SET", "999999999999.5e3"}, `"999999999999.5e3"`},
 		"a hash":     {[]any{"HSET", "field", "1"}, "a hash"},

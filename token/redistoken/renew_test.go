@@ -2,7 +2,6 @@ package redistoken_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -65,31 +64,6 @@ func TestABatchWhoseServerIsGoneIsNotLost(t *testing.T) {
 	}
 }
 
-// hazard R10
-func TestABatchEndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	cause := errors.New("the caller has gone")
-	for _, enabled := range []bool{false, true} {
-		iss := &redistoken.Issuer{Client: unresponsive(t, enabled)}
-		batch := make([]token.Renewal, 3)
-		for n := range batch {
-			batch[n] = token.Renewal{Token: token.Token{Resource: fmt.Sprint(n), Number: 1, Holder: "a"}, TTL: long}
-		}
-		ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, cause)
-		defer cancel()
-		done := make(chan struct{})
-		go func() { iss.RenewAll(ctx, batch); close(done) }()
-		select {
-		case <-done:
-		case <-time.After(testTimeout):
-			t.Fatal("RenewAll has not returned after its context ended")
-		}
-		for _, r := range batch {
-			require.ErrorIs(t, r.Err, cause)
-		}
-	}
-}
-
 // held returns renewals of n resources that are held.
 func held(t *testing.T, iss *redistoken.Issuer, n int) []token.Renewal {
 	t.Helper()
@@ -103,11 +77,10 @@ func held(t *testing.T, iss *redistoken.Issuer, n int) []token.Renewal {
 }
 
 // tripHook records the number of commands of each pipeline.
-type tripHook struct{ pipelines []int }
-
-func (h *tripHook) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (h *tripHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+type tripHook struct {
+	hook
+	pipelines []int
+}
 
 func (h *tripHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {

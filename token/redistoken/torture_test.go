@@ -234,18 +234,10 @@ func (g *gate) let() { g.once.Do(func() { close(g.open) }) }
 // subscriptions are slow and lose messages.
 func (f *faults) client(t *testing.T, addr string) *redis.Client {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{
-		Addr: addr, PoolSize: 32, MaxRetries: -1,
-		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			return &faultyConn{Conn: conn, faults: f}, nil
-		},
+	client := wrapped(t, &redis.Options{Addr: addr, PoolSize: 32, MaxRetries: -1}, func(conn net.Conn) net.Conn {
+		return &faultyConn{Conn: conn, faults: f}
 	})
 	client.AddHook(&doubling{faults: f})
-	t.Cleanup(func() { client.Close() }) // the test may have closed it
 	return client
 }
 
@@ -289,14 +281,9 @@ func (c *faultyConn) Read(p []byte) (int, error) {
 // doubling sends a script a second time, later, as a client does that has lost the reply,
 // or a network that has duplicated the request.
 type doubling struct {
+	hook
 	faults *faults
 	done   sync.WaitGroup
-}
-
-func (d *doubling) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (d *doubling) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 func (d *doubling) ProcessHook(next redis.ProcessHook) redis.ProcessHook {

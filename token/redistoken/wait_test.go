@@ -73,14 +73,9 @@ func allWait(ctx context.Context, client *redis.Client, issuers []*redistoken.Is
 // awaitGrant returns the grant of a Wait.
 func awaitGrant(t *testing.T, got <-chan result) token.Grant {
 	t.Helper()
-	select {
-	case r := <-got:
-		require.NoError(t, r.err)
-		return r.Grant
-	case <-time.After(testTimeout):
-		require.FailNow(t, "the waiter was not served")
-		return token.Grant{}
-	}
+	r := within(t, got, "the waiter was not served")
+	require.NoError(t, r.err)
+	return r.Grant
 }
 
 func TestWaitersOfManyProcessesAreServedInTheOrderInWhichTheyAsked(t *testing.T) {
@@ -204,15 +199,11 @@ func TestWaitEndsWithItsContextThoughTheServerHangs(t *testing.T) {
 	got := startWait(ctx, t, iss, server.Client(), "waiter", 3*time.Second)
 	server.Pause()
 	cancel(cause)
-	select {
-	case r := <-got:
-		require.ErrorIs(t, r.err, cause)
-		require.ErrorContains(t, r.err, "leaving the queue failed")
-		require.ErrorIs(t, r.err, token.ErrUnreachable)
-		require.NotErrorIs(t, r.err, token.ErrHeld)
-	case <-time.After(testTimeout):
-		t.Fatal("Wait has not returned after its context ended")
-	}
+	err := within(t, got, "Wait has not returned after its context ended").err
+	require.ErrorIs(t, err, cause)
+	require.ErrorContains(t, err, "leaving the queue failed")
+	require.ErrorIs(t, err, token.ErrUnreachable)
+	require.NotErrorIs(t, err, token.ErrHeld)
 	server.Resume()
 	emptied(t, server.Client(), "holder")
 }
