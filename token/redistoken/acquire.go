@@ -43,10 +43,7 @@ func (i *Issuer) Acquire(ctx context.Context, resource, holder string, ttl time.
 	if err != nil {
 		return token.Grant{}, err
 	}
-	sent := time.Now()
-	i.state.extend(k.lock, holder, sent.Add(ttl), false)
-	reply, err := i.run(ctx, acquireScript, k, holder, ttl.Milliseconds())
-	return i.acquired(ctx, k, holder, ttl, sent, reply, err)
+	return i.acquire(ctx, k, holder, ttl, 0)
 }
 
 // request validates the arguments of Acquire and Wait.
@@ -90,14 +87,32 @@ func (k *keys) grant(number int64, holder string, until time.Time) token.Grant {
 	return token.Grant{Token: token.Token{Resource: k.resource, Number: number, Holder: holder}, Until: until}
 }
 
-// acquired converts the reply of acquire.lua to a grant.
-func (i *Issuer) acquired(
-	ctx context.Context, k *keys, holder string, ttl time.Duration, sent time.Time, reply any, err error,
-) (token.Grant, error) {
-	if err != nil {
-		return token.Grant{}, fmt.Errorf("redistoken: acquire %s: %w", k.resource, err)
+// acquire runs acquire.lua. After the end of ctx it waits for the reply for patience. A Wait
+// has patience, to prevent the following:
+//
+//  1. The request is sent on one connection, and ctx ends.
+//  2. A release of the lock is sent on another connection. It arrives first and has no
+//     effect.
+//  3. The first request arrives and acquires the lock for a caller that has returned.
+func (i *Issuer) acquire(ctx context.Context, k *keys, holder string, ttl, patience time.Duration) (token.Grant, error) {
+	sent := time.Now()
+	i.state.extend(k.lock, holder, sent.Add(ttl), false)
+	c := newCommand(ctx, acquireScript, k, holder, ttl.Milliseconds())
+	go i.send(c)
+	reply, err := c.wait(ctx)
+	if ctx.Err() != nil && patience > 0 {
+		select {
+		case <-c.done:
+			reply, err = c.reply(ctx)
+		case <-time.After(patience):
+			return token.Grant{}, errStalled
+		}
 	}
-	number, refused, err := parseGrant(reply, k.resource)
+	var number int64
+	var refused *refusal
+	if err == nil {
+		number, refused, err = parseGrant(reply, k.resource)
+	}
 	switch {
 	case err != nil:
 		return token.Grant{}, fmt.Errorf("redistoken: acquire %s: %w", k.resource, err)
@@ -245,9 +260,6 @@ func (i *Issuer) Renew(ctx context.Context, tok token.Token, ttl time.Duration) 
 	r, err := i.newRenewal(ctx, tok, ttl)
 	if err != nil {
 		return time.Time{}, err
-	}
-	if err := context.Cause(ctx); err != nil {
-		return time.Time{}, fmt.Errorf("redistoken: renew %s: %w", tok, err)
 	}
 	go i.send(r.command)
 	return i.renewed(ctx, r)

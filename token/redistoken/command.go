@@ -5,6 +5,7 @@ import (
 	"crypto/sha1" //nolint:gosec // it is how Redis names scripts
 	_ "embed"     // the scripts
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -60,14 +61,7 @@ func newScript(from, to int, text string) *script {
 // run runs s for the resource of k and returns its reply, or the cause of ctx if ctx ends
 // first.
 func (i *Issuer) run(ctx context.Context, s *script, k *keys, argv ...any) (any, error) {
-	return i.do(ctx, newCommand(ctx, s, k, argv...))
-}
-
-// do sends c and returns its reply, or the cause of ctx if ctx ends first.
-func (i *Issuer) do(ctx context.Context, c *command) (any, error) {
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
-	}
+	c := newCommand(ctx, s, k, argv...)
 	go i.send(c)
 	return c.wait(ctx)
 }
@@ -108,15 +102,18 @@ func (c *command) useEval(ctx context.Context) {
 // cause of ctx. If the server could not be reached, it is [token.ErrUnreachable].
 func (c *command) reply(ctx context.Context) (any, error) {
 	reply, err := c.Result()
-	if err != nil {
-		if cause := endCause(ctx); cause != nil {
-			return nil, fmt.Errorf("%w (%w)", cause, err)
-		}
-		if outage.Is(err) {
-			err = fmt.Errorf("%w: %w", token.ErrUnreachable, err)
-		}
+	if err == nil {
+		return reply, nil
 	}
-	return reply, err
+	switch cause := endCause(ctx); {
+	case cause != nil && errors.Is(err, cause): // c was not sent
+		return nil, cause
+	case cause != nil:
+		return nil, fmt.Errorf("%w (%w)", cause, err)
+	case outage.Is(err):
+		return nil, fmt.Errorf("%w: %w", token.ErrUnreachable, err)
+	}
+	return nil, err
 }
 
 // endCause returns ctx's cause, or nil. It compares the deadline with the clock, since a

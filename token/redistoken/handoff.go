@@ -44,9 +44,6 @@ func (i *Issuer) release(ctx context.Context, k *keys, holder string, leaver *wa
 		defer over()
 		return i.released(ctx, h, sent, reply, err)
 	}
-	if err := context.Cause(ctx); err != nil {
-		return read(nil, err)
-	}
 	c := newCommand(ctx, releaseScript, k, h.args(holder, leaver)...)
 	go i.send(c)
 	select {

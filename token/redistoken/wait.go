@@ -50,7 +50,7 @@ func (i *Issuer) Wait(ctx context.Context, resource, holder string, ttl time.Dur
 	}
 	var held *token.HeldError
 	if !i.subscribed(k) || i.state.isHolder(k, holder) {
-		grant, err := i.acquireFirst(ctx, k, holder, ttl)
+		grant, err := i.acquire(ctx, k, holder, ttl, releaseTimeout/2)
 		if err == nil {
 			return grant, nil
 		}
@@ -73,31 +73,6 @@ func (i *Issuer) Wait(ctx context.Context, resource, holder string, ttl time.Dur
 		return token.Grant{}, err
 	}
 	return i.replicated(ctx, k, grant, ttl)
-}
-
-// acquireFirst sends the first request of a Wait. It waits for the reply for a moment
-// after ctx has ended, to prevent the following:
-//
-//  1. The request is sent on one connection, and ctx ends.
-//  2. A release of the lock is sent on another connection. It arrives first and has no
-//     effect.
-//  3. The first request arrives and acquires the lock for a caller that has returned.
-func (i *Issuer) acquireFirst(ctx context.Context, k *keys, holder string, ttl time.Duration) (token.Grant, error) {
-	sent := time.Now()
-	i.state.extend(k.lock, holder, sent.Add(ttl), false)
-	c := newCommand(ctx, acquireScript, k, holder, ttl.Milliseconds())
-	go i.send(c)
-	select {
-	case <-c.done:
-	case <-ctx.Done():
-		select {
-		case <-c.done:
-		case <-time.After(releaseTimeout / 2):
-			return token.Grant{}, errStalled
-		}
-	}
-	reply, err := c.reply(ctx)
-	return i.acquired(ctx, k, holder, ttl, sent, reply, err)
 }
 
 // waitTurn waits in q until w is granted the lock. answered reports whether the server
