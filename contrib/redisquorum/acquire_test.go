@@ -187,22 +187,6 @@ func TestTheLastNumbersKeepTheirDigits(t *testing.T) {
 	}
 }
 
-func TestANodeWithABrokenCounterIsPassedOver(t *testing.T) {
-	t.Parallel()
-	all := servers(t, 3)
-	iss, _ := all.founded(t, time.Hour)
-	require.NoError(t, all["a"].Client().Set(t.Context(), counterKey(resource), "nan", 0).Err())
-	require.NoError(t, all["b"].Client().Set(t.Context(), counterKey(resource), "", 0).Err())
-	_, err := iss.Acquire(t.Context(), resource, "b", time.Hour)
-	require.ErrorIs(t, err, redisquorum.ErrNoMajority)
-	require.ErrorContains(t, err, "is not a number: its value is")
-	require.NoError(t, all["b"].Client().Set(t.Context(), counterKey(resource), 7, 0).Err())
-	require.Eventually(t, func() bool {
-		grant, err := iss.Acquire(t.Context(), resource, "c", time.Hour)
-		return err == nil && iss.Release(t.Context(), grant.Token) == nil
-	}, testTimeout, pause)
-}
-
 // Callers that acquire at once can each get a minority, repeatedly. Here they start at
 // once and repeat no call by themselves: one of them must still get the lock.
 func TestAVoteThatIsSplitIsDecided(t *testing.T) {

@@ -97,7 +97,8 @@ func (q *quorum) config(ctx context.Context) (*config, error) {
 	if c := q.known.Load(); c != nil {
 		return c, nil
 	}
-	votes, configs, answered := map[string]int{}, map[string]*config{}, 0
+	votes, answered := map[string]int{}, 0
+	var agreed *config
 	failed, err := q.collect(ctx, q.request, q.readMarker, func(n *node, r reply) (bool, error) {
 		c, err := q.parseConfig(n, r.word)
 		if err != nil {
@@ -105,21 +106,19 @@ func (q *quorum) config(ctx context.Context) (*config, error) {
 		}
 		answered++
 		text := c.marker("")
-		votes[text]++
-		configs[text] = c
-		return votes[text] >= q.need, nil
-	})
-	for text, n := range votes {
-		if err == nil && n >= q.need {
-			c := configs[text].withMarkers()
-			q.known.Store(c)
-			return c, nil
+		if votes[text]++; votes[text] >= q.need {
+			agreed = c
 		}
+		return agreed != nil, nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case agreed == nil:
+		return nil, failed.noMajority(q, answered)
 	}
-	if err == nil {
-		err = failed.noMajority(q, answered)
-	}
-	return nil, err
+	q.known.Store(agreed.withMarkers())
+	return agreed, nil
 }
 
 func (q *quorum) readMarker(ctx context.Context, n *node) reply {

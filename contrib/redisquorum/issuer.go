@@ -1,6 +1,7 @@
 package redisquorum
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,10 +76,8 @@ func (i *Issuer) quorum() (*quorum, error) {
 }
 
 const (
-	defaultPrefix = "fencepost"
-	defaultMaxTTL = time.Minute
-	minNodes      = 3
-	minTTL        = 10 * time.Millisecond
+	minNodes = 3
+	minTTL   = 10 * time.Millisecond
 	// buckets is the number of counters on a node. They are never deleted.
 	buckets = 256
 )
@@ -107,16 +106,10 @@ type node struct {
 func newQuorum(i *Issuer) (*quorum, error) {
 	q := &quorum{
 		names: slices.Sorted(maps.Keys(i.Nodes)), need: len(i.Nodes)/2 + 1,
-		prefix: i.Prefix, maxTTL: i.MaxTTL.Truncate(time.Millisecond),
+		prefix: cmp.Or(i.Prefix, "fencepost"), maxTTL: cmp.Or(i.MaxTTL, time.Minute).Truncate(time.Millisecond),
 		timeouts: timeouts{requestTimeout, stragglerTimeout, stallTimeout, retryPeriod},
 	}
-	if q.prefix == "" {
-		q.prefix = defaultPrefix
-	}
 	q.memberKey, q.unrecoveredKey = q.key("member"), q.key("unrecovered")
-	if i.MaxTTL == 0 {
-		q.maxTTL = defaultMaxTTL
-	}
 	if q.maxTTL < minTTL {
 		return nil, fmt.Errorf("redisquorum: MaxTTL %s is less than %s", i.MaxTTL, minTTL)
 	}

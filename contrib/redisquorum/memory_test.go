@@ -172,34 +172,36 @@ func TestACounterThatIsNoNumberIsReported(t *testing.T) {
 	all := servers(t, 3)
 	iss, _ := all.founded(t, time.Hour)
 	before := cycle(t, iss, "before")
+	key := counterKey(resource)
 	for name, c := range map[string]struct {
-		put   func(client *redis.Client) error
+		put   []any // a command without its key
 		holds string
 	}{
-		"text": {func(r *redis.Client) error {
-			return r.Set(t.Context(), counterKey(resource), strings.Repeat("9x", 1000), 0).Err()
-		}, strings.Repeat("9x", 32)},
-		"a hash": {func(r *redis.Client) error { return r.HSet(t.Context(), counterKey(resource), "field", 1).Err() }, "a hash"},
+		"text":    {[]any{"SET", strings.Repeat("9x", 1000)}, strings.Repeat("9x", 32)},
+		"nan":     {[]any{"SET", "nan"}, "nan"},
+		"nothing": {[]any{"SET", ""}, ""},
+		"a hash":  {[]any{"HSET", "field", "1"}, "a hash"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kept := map[string]string{}
+			kept, want := map[string]string{}, fmt.Sprintf("its counter %q is not a number: its value is %q", key, c.holds)
 			for _, node := range []string{"b", "c"} {
-				require.NoError(t, all[node].Client().Del(t.Context(), counterKey(resource)).Err())
-				require.NoError(t, c.put(all[node].Client()))
-				kept[node] = all[node].Client().Dump(t.Context(), counterKey(resource)).Val()
+				client := all[node].Client()
+				require.NoError(t, client.Del(t.Context(), key).Err())
+				require.NoError(t, client.Do(t.Context(), append([]any{c.put[0], key}, c.put[1:]...)...).Err())
+				kept[node] = client.Dump(t.Context(), key).Val()
 			}
 			_, err := iss.Acquire(t.Context(), resource, "second", time.Hour)
 			require.ErrorIs(t, err, redisquorum.ErrNoMajority)
 			require.NotErrorIs(t, err, token.ErrExhausted)
-			for node := range kept {
-				require.ErrorContains(t, err, fmt.Sprintf("node %s: its counter %q is not a number: its value is %q", node, counterKey(resource), c.holds))
-			}
-			require.ErrorContains(t, iss.Recover(t.Context(), resource, before.Number+1), fmt.Sprintf("its counter %q is not a number: its value is %q", counterKey(resource), c.holds))
 			for node, value := range kept {
-				require.Equal(t, value, all[node].Client().Dump(t.Context(), counterKey(resource)).Val(), "the counter is unchanged")
-				require.NoError(t, all[node].Client().Del(t.Context(), counterKey(resource)).Err())
+				require.ErrorContains(t, err, "node "+node+": "+want)
+				require.Equal(t, value, all[node].Client().Dump(t.Context(), key).Val(), "the counter is unchanged")
 			}
-			require.Greater(t, cycle(t, iss, "third").Number, before.Number)
+			require.ErrorContains(t, iss.Recover(t.Context(), resource, before.Number+1), want)
+			require.NoError(t, all["b"].Client().Del(t.Context(), key).Err())
+			require.Greater(t, cycle(t, iss, "third").Number, before.Number, "c is passed over")
+			require.NoError(t, all["c"].Client().Del(t.Context(), key).Err())
+			require.Greater(t, cycle(t, iss, "fourth").Number, before.Number)
 		})
 	}
 }

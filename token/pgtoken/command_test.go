@@ -19,17 +19,20 @@ import (
 	"github.com/fencepost/fencepost/token/pgtoken"
 )
 
+// packetsOfACall are how many packets a call takes in each mode.
+var packetsOfACall = map[pgx.QueryExecMode]int64{
+	pgx.QueryExecModeCacheStatement: 1,
+	pgx.QueryExecModeCacheDescribe:  1,
+	pgx.QueryExecModeDescribeExec:   2,
+	pgx.QueryExecModeExec:           1,
+	pgx.QueryExecModeSimpleProtocol: 1,
+}
+
 // hazard P8
 func TestEveryModeInOnePacketACall(t *testing.T) {
 	t.Parallel()
 	_, schema := testenv.Postgres(t)
-	for mode, packets := range map[pgx.QueryExecMode]int64{
-		pgx.QueryExecModeCacheStatement: 1,
-		pgx.QueryExecModeCacheDescribe:  1,
-		pgx.QueryExecModeDescribeExec:   2,
-		pgx.QueryExecModeExec:           1,
-		pgx.QueryExecModeSimpleProtocol: 1,
-	} {
+	for mode, packets := range packetsOfACall {
 		t.Run(mode.String(), func(t *testing.T) {
 			var sent atomic.Int64
 			iss := closed(t, &pgtoken.Issuer{DB: counting(t, mode, &sent), Schema: schema})
@@ -216,7 +219,9 @@ func TestAWaitSurvivesAFailover(t *testing.T) {
 			err := <-waiter.errs
 			require.ErrorIs(t, err, token.ErrUnreachable)
 			require.ErrorContains(t, err, text)
-			err = noWait(locker).Hold(t.Context(), "a", nil)
+			once := *locker
+			once.NoWait = true
+			err = once.Hold(t.Context(), "a", nil)
 			require.ErrorIs(t, err, token.ErrUnreachable, "at once")
 		}
 	}
@@ -226,12 +231,6 @@ func TestAWaitSurvivesAFailover(t *testing.T) {
 	for _, grant := range granted {
 		require.NoError(t, <-grant)
 	}
-}
-
-func noWait(l *lock.Locker) *lock.Locker {
-	once := *l
-	once.NoWait = true
-	return &once
 }
 
 // A refusal with the code of a standby, by a server that is none, does not heal.

@@ -36,10 +36,7 @@ func TestManyRenewalsInOnePacket(t *testing.T) {
 		leases = append(leases, token.Renewal{Token: granted(t, &pgtoken.Issuer{DB: pool, Schema: schema}, fmt.Sprintf("{\"'\\,} %d", i)), TTL: long})
 	}
 	leases[7].Token.Holder = "b"
-	for mode, packets := range map[pgx.QueryExecMode]int64{
-		pgx.QueryExecModeCacheStatement: 1, pgx.QueryExecModeCacheDescribe: 1, pgx.QueryExecModeDescribeExec: 2,
-		pgx.QueryExecModeExec: 1, pgx.QueryExecModeSimpleProtocol: 1,
-	} {
+	for mode, packets := range packetsOfACall {
 		t.Run(mode.String(), func(t *testing.T) {
 			var sent atomic.Int64
 			iss := &pgtoken.Issuer{DB: counting(t, mode, &sent), Schema: schema}
