@@ -39,19 +39,6 @@ func named(t *testing.T, schema, name string) *pgtoken.Issuer {
 	return closed(t, &pgtoken.Issuer{DB: pool, Schema: schema})
 }
 
-func TestWaitForWhatIsFreeNeedsNoConnectionOfItsOwn(t *testing.T) {
-	t.Parallel()
-	pool, schema := testenv.Postgres(t)
-	iss := named(t, schema, schema)
-	tok := pgtest.Granted(t, wait(t.Context(), iss, "a", long))
-	require.Empty(t, listeners(t, pool, schema))
-	waiting := wait(t.Context(), iss, "b", long)
-	awaitQueue(t, pool, schema, 1, notified)
-	require.Len(t, listeners(t, pool, schema), 1)
-	require.NoError(t, iss.Release(t.Context(), tok))
-	require.Greater(t, pgtest.Granted(t, waiting).Number, tok.Number)
-}
-
 func TestWaitReturnsTheCause(t *testing.T) {
 	t.Parallel()
 	pool, schema := testenv.Postgres(t)

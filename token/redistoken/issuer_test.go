@@ -53,13 +53,6 @@ func TestTTLIsInWholeMilliseconds(t *testing.T) {
 	require.False(t, grant.Until.After(time.Now().Add(left+time.Millisecond)), "never later than the server's expiry")
 }
 
-func TestDefaultPrefix(t *testing.T) {
-	t.Parallel()
-	client := embedded(t)
-	acquire(t, &redistoken.Issuer{Client: client}, "a")
-	require.Equal(t, "a", client.Get(t.Context(), lockKey("fencepost", resource)).Val())
-}
-
 func TestWhatCannotWorkIsRefused(t *testing.T) {
 	t.Parallel()
 	ring, client := redis.NewRing(&redis.RingOptions{}), redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})

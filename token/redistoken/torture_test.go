@@ -134,19 +134,21 @@ func TestWaitersAreServedEquallyOftenWhereverTheyAre(t *testing.T) {
 	t.Parallel()
 	server := testenv.OwnRedis(t)
 	var h history
-	served := &tally{left: map[int]bool{}}
+	processes, waiters := []int{1, 2, 1, 8}, 12
+	served := &tally{had: map[int]bool{}, counts: make([]int, waiters)}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var all sync.WaitGroup
-	processes := []int{1, 2, 1, 8}
 	var issuers []*redistoken.Issuer
 	for range processes {
 		issuers = append(issuers, closing(t, &redistoken.Issuer{Client: server.Client()}))
 	}
-	for p, waiters := range processes {
+	next := 0
+	for p, here := range processes {
 		iss := issuers[p]
-		for w := range waiters {
-			waiter := served.add()
+		for w := range here {
+			waiter := next
+			next++
 			all.Go(func() {
 				for round := 0; ; round++ {
 					grant, err := iss.Wait(ctx, resource, fmt.Sprintf("%d.%d.%d", p, w, round), long)
@@ -158,7 +160,7 @@ func TestWaitersAreServedEquallyOftenWhereverTheyAre(t *testing.T) {
 					if served.grant(waiter) == 30 {
 						stop()
 					}
-					allWait(ctx, server.Client(), issuers, 11)
+					allWait(ctx, server.Client(), issuers, waiters-1)
 					h.released(grant.Token)
 					_ = iss.Release(t.Context(), grant.Token)
 				}
@@ -175,23 +177,14 @@ func TestWaitersAreServedEquallyOftenWhereverTheyAre(t *testing.T) {
 // tally counts grants from the time when every waiter has had its first.
 type tally struct {
 	mu     sync.Mutex
-	left   map[int]bool // the waiters that have had no grant yet
+	had    map[int]bool // the waiters that have had a grant
 	counts []int
-}
-
-func (s *tally) add() (waiter int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.left[len(s.counts)] = true
-	s.counts = append(s.counts, 0)
-	return len(s.counts) - 1
 }
 
 func (s *tally) grant(waiter int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.left, waiter)
-	if len(s.left) == 0 {
+	if s.had[waiter] = true; len(s.had) == len(s.counts) {
 		s.counts[waiter]++
 	}
 	return s.counts[waiter]
