@@ -144,7 +144,7 @@ var budgets = map[string]int{
 	".":                     53,
 	"token":                 523,
 	"token/memtoken":        164,
-	"token/redistoken":      2_049,
+	"token/redistoken":      2_050,
 	"token/pgtoken":         1_330,
 	"token/tokentest":       2_079,
 	"lock":                  1_551,
@@ -175,7 +175,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 50_094
+const allLines = 50_095
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

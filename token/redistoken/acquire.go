@@ -222,15 +222,16 @@ func (i *Issuer) waitReplicas(ctx context.Context, k *keys, tok token.Token, ttl
 	if err != nil {
 		return time.Time{}, err
 	}
-	r.useEval(ctx)                                             // if the server did not have the script, WAIT would not count the second attempt
+	// A script that is sent again would be written after WAIT had counted.
+	r.useEval(ctx)
 	bound := max(min(ttl/3, maxReplicaWait), time.Millisecond) // a timeout of zero means no timeout to WAIT
-	wait := &command{Cmd: redis.NewCmd(ctx, "wait", i.Replicas, bound.Milliseconds()), done: make(chan struct{})}
-	go sendBatch(ctx, server, []*command{r.command, wait})
+	confirmed := &command{Cmd: redis.NewCmd(ctx, "wait", i.Replicas, bound.Milliseconds()), done: make(chan struct{})}
+	go sendBatch(ctx, server, []*command{r.command, confirmed})
 	until, err := i.renewed(ctx, r)
 	if err != nil {
 		return time.Time{}, err
 	}
-	reply, err := wait.wait(ctx)
+	reply, err := confirmed.wait(ctx)
 	if n, ok := reply.(int64); err == nil && (!ok || n < int64(i.Replicas)) {
 		err = fmt.Errorf("%w: %v of %d after %s", ErrReplicas, reply, i.Replicas, bound)
 	}

@@ -109,13 +109,13 @@ package redistoken
 //
 //	issuer.go         the settings; which clients are refused: a Ring, a ClusterClient that reads
 //	                  from replicas; the names of channels; Close and Recover
-//	acquire.go        Acquire, Renew and RenewAll; the names of keys; which ttls are refused; the
-//	                  wait for replicas (ErrReplicas); a counter that "is not a number"; a lock
-//	                  without an expiry; how many leases one pipeline renews
+//	acquire.go        Acquire, the first request of Wait, Renew and RenewAll; the names of keys;
+//	                  which ttls are refused; the wait for replicas (ErrReplicas); a counter that
+//	                  "is not a number"; a lock without an expiry; how many leases one pipeline renews
 //	handoff.go        Release, and which waiter of this process is next; a notification:
 //	                  granted, ignored, or the lock is released since no caller waits for it
-//	wait.go           Wait: the first request, when a waiter polls, how it leaves the queue; a
-//	                  server that does not reply; which errors end the Wait at once; ErrClosed
+//	wait.go           Wait: when a waiter polls, how it leaves the queue; a server that does not
+//	                  reply; which errors end the Wait at once; ErrClosed
 //	queue.go          this process's waiters: their order; how many times in a row one process
 //	                  may pass the lock on; a late notification; a handed-over lease's end
 //	pubsub.go         subscriptions: which refusals are final (NOPERM), reconnects, pings, the
