@@ -2,7 +2,6 @@ package guardtest
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/fencepost/fencepost/guard"
@@ -29,11 +28,8 @@ func resourceBytes(ctx context.Context, s guard.Store) error {
 	for _, pair := range alike {
 		r := fresh()
 		one, other := r+pair[0], r+pair[1]
-		if err := admits(ctx, s, tok(one, 33, "a"), tok(other, 32, "b")); err != nil {
+		if err := refusesAfter(ctx, s, tok(one, 32, "c"), tok(one, 33, "a"), tok(other, 32, "b")); err != nil {
 			return err
-		}
-		if err := refuses(ctx, s, tok(one, 32, "c")); err != nil {
-			return fmt.Errorf("after %s, %w", show(tok(one, 33, "a"), tok(other, 32, "b")), err)
 		}
 	}
 	return nil
@@ -42,11 +38,8 @@ func resourceBytes(ctx context.Context, s guard.Store) error {
 func holderBytes(ctx context.Context, s guard.Store) error {
 	for _, pair := range alike {
 		r := fresh()
-		if err := admits(ctx, s, tok(r, 33, pair[0])); err != nil {
+		if err := refusesAfter(ctx, s, tok(r, 33, pair[1]), tok(r, 33, pair[0])); err != nil {
 			return err
-		}
-		if err := refuses(ctx, s, tok(r, 33, pair[1])); err != nil {
-			return fmt.Errorf("after 33 by %q, %w", pair[0], err)
 		}
 	}
 	return nil
@@ -60,19 +53,13 @@ func whole(ctx context.Context, s guard.Store) error {
 	if err := admits(ctx, s, tok(long+"1", 33, "a"), tok(long+"2", 32, "a")); err != nil {
 		return err
 	}
-	if err := admits(ctx, s, tok(r, 33, long+"1")); err != nil {
+	if err := refusesAfter(ctx, s, tok(r, 33, long+"2"), tok(r, 33, long+"1")); err != nil {
 		return err
-	}
-	if err := refuses(ctx, s, tok(r, 33, long+"2")); err != nil {
-		return fmt.Errorf("after %s, %w", show(tok(r, 33, long+"1")), err)
 	}
 	for _, name := range hostile {
 		r := fresh() + name
-		if err := admits(ctx, s, tok(r, 33, name)); err != nil {
+		if err := refusesAfter(ctx, s, tok(r, 32, "b"), tok(r, 33, name)); err != nil {
 			return err
-		}
-		if err := refuses(ctx, s, tok(r, 32, "b")); err != nil {
-			return fmt.Errorf("after 33 by %q, %w", name, err)
 		}
 	}
 	return nil

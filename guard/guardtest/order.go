@@ -30,11 +30,8 @@ func greater(ctx context.Context, s guard.Store) error {
 func lesser(ctx context.Context, s guard.Store) error {
 	for _, late := range []token.Token{{Number: 32, Holder: "a"}, {Number: 32, Holder: "b"}, {Number: 11, Holder: "b"}} {
 		late.Resource = fresh()
-		if err := admits(ctx, s, tok(late.Resource, 33, "a")); err != nil {
+		if err := refusesAfter(ctx, s, late, tok(late.Resource, 33, "a")); err != nil {
 			return err
-		}
-		if err := refuses(ctx, s, late); err != nil {
-			return fmt.Errorf("after 33 by a, %w", err)
 		}
 	}
 	return nil
@@ -47,13 +44,7 @@ func again(ctx context.Context, s guard.Store) error {
 
 func collision(ctx context.Context, s guard.Store) error {
 	r := fresh()
-	if err := admits(ctx, s, tok(r, 33, "a")); err != nil {
-		return err
-	}
-	if err := refuses(ctx, s, tok(r, 33, "b")); err != nil {
-		return fmt.Errorf("after 33 by a, %w", err)
-	}
-	return nil
+	return refusesAfter(ctx, s, tok(r, 33, "b"), tok(r, 33, "a"))
 }
 
 // numeric uses pairs whose order differs as text, as 32-bit integers, or in the 24 or 53
@@ -66,11 +57,8 @@ func numeric(ctx context.Context, s guard.Store) error {
 	}
 	for _, p := range pairs {
 		r := fresh()
-		if err := admits(ctx, s, tok(r, p[0], "a"), tok(r, p[1], "b")); err != nil {
+		if err := refusesAfter(ctx, s, tok(r, p[0], "c"), tok(r, p[0], "a"), tok(r, p[1], "b")); err != nil {
 			return err
-		}
-		if err := refuses(ctx, s, tok(r, p[0], "c")); err != nil {
-			return fmt.Errorf("after %d by b, %w", p[1], err)
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 // bound is the time limit of a check, for a store that blocks.
 const bound = 2 * time.Minute
 
-// check is a rule and a function that returns nil if a new store follows it, or an error
+// check is a rule and a function that returns nil if a new store follows it, or an error.
 type check struct {
 	rule string
 	run  func(ctx context.Context, s guard.Store) error
@@ -95,16 +96,25 @@ func refuses(ctx context.Context, s guard.Store, tok token.Token) error {
 	return nil
 }
 
+// refusesAfter returns nil if the store admits the earlier tokens, in this order, and then
+// refuses tok.
+func refusesAfter(ctx context.Context, s guard.Store, tok token.Token, earlier ...token.Token) error {
+	if err := admits(ctx, s, earlier...); err != nil {
+		return err
+	}
+	if err := refuses(ctx, s, tok); err != nil {
+		return fmt.Errorf("after %s, %w", show(earlier...), err)
+	}
+	return nil
+}
+
 func show(toks ...token.Token) string {
 	if len(toks) == 0 {
 		return "nothing"
 	}
-	text := ""
+	texts := make([]string, len(toks))
 	for i, tok := range toks {
-		if i > 0 {
-			text += ", "
-		}
-		text += fmt.Sprintf("%q#%d by %q", tok.Resource, tok.Number, tok.Holder)
+		texts[i] = fmt.Sprintf("%q#%d by %q", tok.Resource, tok.Number, tok.Holder)
 	}
-	return text
+	return strings.Join(texts, ", ")
 }
