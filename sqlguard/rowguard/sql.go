@@ -2,7 +2,7 @@ package rowguard
 
 import (
 	"cmp"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,37 +15,21 @@ import (
 	"github.com/fencepost/fencepost/internal/pgwrite"
 )
 
-var (
-	//go:embed update.sql
-	tableUpdateSQL string
-	//go:embed insert.sql
-	tableInsertSQL string
-	//go:embed upsert.sql
-	tableUpsertSQL string
-	//go:embed delete.sql
-	tableDeleteSQL string
-	//go:embed check.sql
-	tableCheckSQL string
-	//go:embed mark.sql
-	tableMarkSQL string
-	//go:embed explain.sql
-	tableExplainSQL string
-)
+//go:embed *.sql
+var files embed.FS
 
-// verb is the kind of a statement on a row.
-type verb uint8
+// verb is the kind of a statement on a row: the name of its file.
+type verb string
 
 const (
-	verbUpdate verb = iota
-	verbInsert
-	verbUpsert
-	verbDelete
-	verbCheck
-	verbMark
-	verbExplain
+	verbUpdate  verb = "update.sql"
+	verbInsert  verb = "insert.sql"
+	verbUpsert  verb = "upsert.sql"
+	verbDelete  verb = "delete.sql"
+	verbCheck   verb = "check.sql"
+	verbMark    verb = "mark.sql"
+	verbExplain verb = "explain.sql"
 )
-
-var verbSQL = [...]*string{&tableUpdateSQL, &tableInsertSQL, &tableUpsertSQL, &tableDeleteSQL, &tableCheckSQL, &tableMarkSQL, &tableExplainSQL}
 
 // maxTexts bounds how many texts are cached. A program normally has a few. The bound
 // keeps a program that generates column names from filling the memory.
@@ -58,17 +42,21 @@ var (
 
 // sql returns the text of a statement that sets the columns.
 func (t *Table) sql(v verb, columns []string, r rule) (string, error) {
-	key := fmt.Sprintf("%d %d %q %q %q", v, r, t.Name, []string{t.Guard.Schema, t.Key, t.Number, t.Holder}, columns)
+	key := fmt.Sprintf("%s %d %q %q %q", v, r, t.Name, []string{t.Guard.Schema, t.Key, t.Number, t.Holder}, columns)
 	tableTextMu.RLock()
 	text, known := tableTexts[key]
 	tableTextMu.RUnlock()
 	if known {
 		return text, nil
 	}
-	if err := t.checkNames(columns); err != nil {
+	file, err := files.ReadFile(string(v))
+	if err == nil {
+		err = t.checkNames(columns)
+	}
+	if err != nil {
 		return "", err
 	}
-	text = t.build(v, columns, r)
+	text = t.build(string(file), columns, r)
 	tableTextMu.Lock()
 	defer tableTextMu.Unlock()
 	if len(tableTexts) < maxTexts {
@@ -79,7 +67,7 @@ func (t *Table) sql(v verb, columns []string, r rule) (string, error) {
 
 // build replaces the placeholders of a file in one pass, so that a replacement is not
 // searched again.
-func (t *Table) build(v verb, columns []string, r rule) string {
+func (t *Table) build(file string, columns []string, r rule) string {
 	f := Fence{table: t, rule: r}
 	var names, values, sets, excluded strings.Builder
 	for i, name := range columns {
@@ -93,7 +81,7 @@ func (t *Table) build(v verb, columns []string, r rule) string {
 	if r == noRule { // any mark is accepted
 		got = "$3, $4"
 	}
-	text := strings.ReplaceAll(*verbSQL[v], "/* got */", got)
+	text := strings.ReplaceAll(file, "/* got */", got)
 	for strings.HasPrefix(text, "--") { // the header is for readers of the file
 		_, text, _ = strings.Cut(text, "\n")
 	}
@@ -128,7 +116,7 @@ func (t *Table) columns(alias string) columns {
 	}
 }
 
-// rule is which marks of a row let a statement pass.
+// rule is which marks of a row let a statement pass. It decides how the statement is sent.
 type rule uint8
 
 const (

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -126,19 +125,6 @@ func (t *Table) Identity() any { return t.Guard.Identity() }
 // errors. Columns are sent in the bytewise order of their names.
 type Set map[string]any
 
-// columns returns the names of the columns in the order in which they are sent.
-func (s Set) columns() []string {
-	if len(s) == 0 {
-		return nil
-	}
-	names := make([]string, 0, len(s))
-	for name := range s {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
 var errNothingSet = errors.New("rowguard: Update with an empty set: call Claim to raise the row's mark")
 
 // Update sets columns of the row of key, and raises its mark, if the row's mark admits
@@ -157,11 +143,7 @@ func (t *Table) Update(ctx context.Context, key any, set Set) error {
 	if len(set) == 0 {
 		return errNothingSet
 	}
-	w, err := t.rowOp(ctx, key)
-	if err != nil {
-		return err
-	}
-	return w.write(ctx, verbUpdate, set, t.Protected)
+	return t.write(ctx, verbUpdate, key, set, t.Protected)
 }
 
 // Insert inserts the row of key, with its mark. The marks table admits the token first,
@@ -170,33 +152,21 @@ func (t *Table) Update(ctx context.Context, key any, set Set) error {
 // key exists, Insert returns the driver's error (SQLSTATE 23505), with nothing applied.
 // The set may be empty.
 func (t *Table) Insert(ctx context.Context, key any, set Set) error {
-	w, err := t.rowOp(ctx, key)
-	if err != nil {
-		return err
-	}
-	return w.write(ctx, verbInsert, set, true)
+	return t.write(ctx, verbInsert, key, set, true)
 }
 
 // Upsert inserts the row of key, or updates it if it exists: see [Table.Insert] and
 // [Table.Update]. Key must be the table's primary key or have a unique index of its own.
 // If the set is empty, Upsert creates the row or raises its mark.
 func (t *Table) Upsert(ctx context.Context, key any, set Set) error {
-	w, err := t.rowOp(ctx, key)
-	if err != nil {
-		return err
-	}
-	return w.write(ctx, verbUpsert, set, true)
+	return t.write(ctx, verbUpsert, key, set, true)
 }
 
 // Delete deletes the row of key, and its mark with it. The marks table admits the token
 // first, in the same batch, and keeps the mark: an older token cannot insert the row
 // again.
 func (t *Table) Delete(ctx context.Context, key any) error {
-	w, err := t.rowOp(ctx, key)
-	if err != nil {
-		return err
-	}
-	return w.write(ctx, verbDelete, nil, true)
+	return t.write(ctx, verbDelete, key, nil, true)
 }
 
 // Claim raises both marks of tok's resource to tok, the row's and the marks table's, in a

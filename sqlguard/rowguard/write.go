@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -61,6 +63,15 @@ func (t *Table) rowOp(ctx context.Context, key any) (*rowOp, error) {
 	return w, nil
 }
 
+// write makes one write of the row of key: see [rowOp.write].
+func (t *Table) write(ctx context.Context, v verb, key any, set Set, marksTable bool) error {
+	w, err := t.rowOp(ctx, key)
+	if err != nil {
+		return err
+	}
+	return w.write(ctx, v, set, marksTable)
+}
+
 func (w *rowOp) resource() string { return w.table.Prefix + w.text }
 
 // args returns the arguments of update.sql.
@@ -73,44 +84,31 @@ func (w *rowOp) args(set Set, columns []string) []any {
 	return args
 }
 
-// path is how a statement on a row is sent.
-type path uint8
-
-const (
-	byRow      path = iota // alone: the row's mark decides
-	byBoth                 // after an admission: the marks table decides too
-	reportOnly             // whatever the marks are
-)
-
-func (p path) rule() rule {
-	return [...]rule{byRow: rowRule, byBoth: markedRule, reportOnly: noRule}[p]
-}
-
 // write sends one statement on the row. If the statement matched no row, write returns
 // the reason. marksTable means that the marks table decides too, which is always so
 // inside a transaction.
 func (w *rowOp) write(ctx context.Context, v verb, set Set, marksTable bool) error {
-	p := byRow
+	r := rowRule
 	switch {
 	case w.DangerouslyReportOnly:
-		p = reportOnly
+		r = noRule
 	case marksTable, w.InTx():
-		p = byBoth
+		r = markedRule
 	}
-	columns := set.columns()
-	sql, err := w.table.sql(v, columns, p.rule())
+	columns := slices.Sorted(maps.Keys(set))
+	sql, err := w.table.sql(v, columns, r)
 	if err != nil {
 		return err
 	}
-	n, err := w.send(ctx, p, marksTable, sql, w.args(set, columns))
+	n, err := w.send(ctx, r, marksTable, sql, w.args(set, columns))
 	switch {
 	case err != nil, n > 0:
 		return err
 	case v == verbInsert:
 		return guard.WithCause(ctx, &pgwrite.OutcomeError{Outcome: guard.ErrUnknown, Err: errNotInserted})
 	}
-	err = w.explain(ctx, false, p == byRow)
-	if p == byRow && (errors.Is(err, guard.ErrClaimFirst) || errors.Is(err, guard.ErrRetryable)) {
+	err = w.explain(ctx, false, r == rowRule)
+	if r == rowRule && (errors.Is(err, guard.ErrClaimFirst) || errors.Is(err, guard.ErrRetryable)) {
 		return w.write(ctx, v, set, true) // the row had no mark, or has got one since
 	}
 	return err
@@ -120,15 +118,21 @@ func (w *rowOp) write(ctx context.Context, v verb, set Set, marksTable bool) err
 // the row into another table.
 var errNotInserted = errors.New("rowguard: INSERT inserted no row: a trigger or rule suppressed it")
 
-// send sends the statement and returns how many rows it has written.
-func (w *rowOp) send(ctx context.Context, p path, marksTable bool, sql string, args []any) (int64, error) {
-	switch p {
-	case byRow:
-		return w.Exec(ctx, sql, args...)
-	case reportOnly:
-		return w.sendReporting(ctx, marksTable, sql, args)
+// send sends the statement as its rule requires, and returns how many rows it has written.
+// If the row's mark decides, the statement is sent alone. In report-only mode marksTable
+// means that its mark is reported too.
+func (w *rowOp) send(ctx context.Context, r rule, marksTable bool, sql string, args []any) (int64, error) {
+	if marksTable || r == markedRule {
+		w.admitting()
 	}
-	w.admitting()
+	switch r {
+	case rowRule:
+		return w.Exec(ctx, sql, args...)
+	case noRule:
+		return w.reporting(ctx, sql, args, func(ctx context.Context, body ...pgwrite.Statement) (*pgwrite.Sent, error) {
+			return w.Write(ctx, pgwrite.Batch{Body: body})
+		})
+	}
 	s, err := w.Write(ctx, pgwrite.Batch{Body: []pgwrite.Statement{{SQL: sql, Args: args}}, Implicit: true}) // INSERT, UPDATE and DELETE cannot commit
 	if err != nil {
 		return 0, err
@@ -177,19 +181,9 @@ func (w *rowOp) claim(ctx context.Context) error {
 	return s.Finish(nil)
 }
 
-// sendReporting writes whatever the marks are, and then reports a mark that would have
-// refused the token. marksTable means that its mark counts too.
-func (w *rowOp) sendReporting(ctx context.Context, marksTable bool, sql string, args []any) (int64, error) {
-	if marksTable {
-		w.admitting()
-	}
-	return w.reporting(ctx, sql, args, func(ctx context.Context, body ...pgwrite.Statement) (*pgwrite.Sent, error) {
-		return w.Write(ctx, pgwrite.Batch{Body: body})
-	})
-}
-
-// reporting sends a statement after it has locked the row and read its mark, so that the
-// mark is still the same when the statement runs. Hooks are called after the connection
+// reporting writes whatever the marks are, and then reports a mark that would have refused
+// the token. It sends the statement after it has locked the row and read its mark, so that
+// the mark is still the same when the statement runs. Hooks are called after the connection
 // was returned: a hook may be slow. Two marks may refuse one token; one report is made.
 func (w *rowOp) reporting(ctx context.Context, sql string, args []any, send func(context.Context, ...pgwrite.Statement) (*pgwrite.Sent, error)) (int64, error) {
 	markSQL, err := w.table.sql(verbMark, nil, noRule)
