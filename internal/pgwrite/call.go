@@ -5,9 +5,10 @@
 //
 //	call.go       what is admitted, where, and with which statement
 //	send.go       the request, the retry loop, evictions
-//	reply.go      the replies: refusals, report-only mode, COMMIT; how a request is closed
+//	reply.go      the replies: refusals, report-only mode, a batch's COMMIT; how a request is
+//	              closed
 //	outcome.go    what an error means
-//	tx.go         transactions that stay open after the admission
+//	tx.go         transactions that stay open after the admission, and their COMMIT
 //	once.go       a unit that is applied once: inserted, its result, found after a refusal
 //	settle.go     a COMMIT whose reply was lost: what became of the transaction
 //	session.go    the connection, the check of its server, ROLLBACK, and the statement that
@@ -79,7 +80,7 @@ type Call struct {
 	quiet    bool            // a refusal by the mark is returned without a call of the hooks
 	reported bool            // the engine check was reported
 	name     pgadmit.TxName  // of the open transaction
-	listened context.Context // the caller's, if a simulation listens to it; otherwise nil
+	caller   context.Context // the caller's: a simulation may listen to its steps
 }
 
 // New returns a call over db, which may differ from the DB of config. The call's methods
@@ -88,7 +89,7 @@ func New(ctx context.Context, config *Config, db DB) (Call, error) {
 	if err := check(db); err != nil {
 		return Call{}, err
 	}
-	return Call{Config: config.simulated(ctx), db: db, listened: listened(ctx)}, nil
+	return Call{Config: config.simulated(ctx), db: db, caller: ctx}, nil
 }
 
 // check returns an error for a db that cannot be guarded. For a BEGIN inside a
@@ -212,7 +213,7 @@ func (c *Call) admission(r *request, tok token.Token, last bool) (sql string, ar
 		return stmts.admitOpen, append(args, milliseconds(limit))
 	case r.tx == openTx && last:
 		return stmts.admitOpen, append(args, nil)
-	case r.tx == callersTx && !r.unbounded && bounded:
+	case r.tx == callersTx && !r.Unbounded && bounded:
 		return stmts.admitBounded, append(args, milliseconds(limit))
 	}
 	return stmts.admit, args

@@ -14,7 +14,6 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/pgadmit"
-	"github.com/fencepost/fencepost/internal/writectx"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -25,7 +24,6 @@ type Sent struct {
 
 	call     *Call
 	request  *request
-	caller   context.Context
 	batch    *pgx.Batch
 	admits   string // text of the admission
 	commits  bool
@@ -86,9 +84,9 @@ func (s *Sent) readReport(tok token.Token) error {
 	mark := guard.Mark{Number: *number, Holder: *holder}
 	switch {
 	case mark == guard.Mark{Holder: "standby"}:
-		c.reportUncompared(s.caller, tok, "the admission was sent to a standby")
+		c.reportUncompared(s.call.caller, tok, "the admission was sent to a standby")
 	case mark == guard.Mark{}:
-		c.reportUncompared(s.caller, tok, olderWriters)
+		c.reportUncompared(s.call.caller, tok, olderWriters)
 	case c.WouldRefuse != nil:
 		c.WouldRefuse(tok, mark)
 	default:
@@ -122,7 +120,7 @@ func (s *Sent) notAdmitted(tok token.Token, err error) (*obstacle, error) {
 		s.Discard(err)
 		return &obstacle{tok: tok, byWriters: pg.Code == pgadmit.LockTimeout, waited: waited, err: err}, nil
 	}
-	if s.commits && len(s.request.body) > 0 && mayBeStandby(pg) {
+	if s.commits && len(s.request.Body) > 0 && mayBeStandby(pg) {
 		return nil, s.fail(&OutcomeError{guard.ErrUnknown, s.wrap(err)})
 	}
 	return nil, s.fail(s.wrap(err))
@@ -131,7 +129,7 @@ func (s *Sent) notAdmitted(tok token.Token, err error) (*obstacle, error) {
 // Refuse closes a request to which the server replied with err, a refusal of tok. If err
 // is not a refusal, it returns [Sent.Finish] of err.
 func (s *Sent) Refuse(tok token.Token, err error) error {
-	return guard.WithCause(s.caller, s.refuse(tok, err))
+	return guard.WithCause(s.call.caller, s.refuse(tok, err))
 }
 
 func (s *Sent) refuse(tok token.Token, err error) error {
@@ -152,7 +150,7 @@ func (s *Sent) refused(err error, reportOnly bool) error {
 	if s.call.quiet && !reportOnly {
 		return err
 	}
-	return s.call.Hooks.Outcome(s.caller, err, reportOnly)
+	return s.call.Hooks.Outcome(s.call.caller, err, reportOnly)
 }
 
 // wrap adds to err that the admission failed and not the caller's statement, and what may
@@ -197,7 +195,7 @@ func (s *Sent) Query() (pgx.Rows, error) {
 // Finish reads the reply to the COMMIT, after the replies to the body have been read, and
 // gives the connection back. Only the reply to the COMMIT proves a write: a deferred
 // constraint, for example, fails there. err is the body's error, or nil.
-func (s *Sent) Finish(err error) error { return guard.WithCause(s.caller, s.finish(err)) }
+func (s *Sent) Finish(err error) error { return guard.WithCause(s.call.caller, s.finish(err)) }
 
 func (s *Sent) finish(err error) error {
 	switch {
@@ -310,7 +308,7 @@ func (s *Sent) unknown(err error) bool {
 
 func (s *Sent) release() {
 	if s.tx != nil {
-		_ = rollback(s.caller, s.tx)
+		_ = rollback(s.call.caller, s.tx)
 	}
 	s.giveBack()
 	s.stop()
@@ -320,46 +318,4 @@ func (s *Sent) release() {
 // concurrency errors, constraint violations.
 func harmless(code string) bool {
 	return strings.HasPrefix(code, "ZF") || strings.HasPrefix(code, "23") || strings.HasPrefix(code, "40") || code == pgadmit.LockTimeout
-}
-
-// slow is the age of a transaction from which on its session is pinged before COMMIT: it
-// may have been ended for being idle or for blocking a successor.
-const slow = 100 * time.Millisecond
-
-// commit ends the transaction of an Update after fn has returned nil. If the caller's
-// context has ended, COMMIT is not sent and nothing is applied. If it ends later, COMMIT
-// is not cut off. The loss of the lease has no effect. If the reply to the COMMIT is lost,
-// commit settles the transaction.
-func (c *Call) commit(caller context.Context, tx pgx.Tx, begun time.Time) error {
-	conn := tx.Conn()
-	if err := c.dropCommit(conn); err != nil {
-		return &OutcomeError{guard.ErrUnknown, err}
-	}
-	if err := writectx.CheckCommit(caller); err != nil {
-		return fmt.Errorf("sqlguard: commit was not sent: %w", err)
-	}
-	ctx, cancel := writectx.ForCommit(caller)
-	defer cancel()
-	if !c.InTx() && time.Since(begun) > slow && !conn.IsClosed() {
-		if err := conn.Ping(ctx); err != nil {
-			return NothingApplied(fmt.Errorf("sqlguard: commit was not sent: %w", err))
-		}
-	}
-	sent := !conn.IsClosed()
-	err := pgx.ErrTxClosed
-	if !sent || conn.PgConn().TxStatus() != 'I' { // otherwise fn has sent a COMMIT or ROLLBACK, and our COMMIT would succeed without effect
-		err = tx.Commit(ctx)
-	}
-	switch {
-	case err == nil:
-		if err = c.dropReply(conn); err != nil {
-			err = &OutcomeError{guard.ErrUnknown, err}
-		}
-		return err
-	case errors.Is(err, pgx.ErrTxClosed), SQLState(err) == pgadmit.NoSavepoint:
-		return &OutcomeError{guard.ErrUnknown, fmt.Errorf("sqlguard: fn ended the transaction: %w", err)}
-	case sent && !c.InTx() && ambiguous(err):
-		return c.settle(caller, conn, err)
-	}
-	return NothingApplied(fmt.Errorf("sqlguard: commit: %w", err))
 }

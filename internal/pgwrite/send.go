@@ -38,10 +38,8 @@ type Batch struct {
 // A refused admission raises an error. Then the server skips the rest of the request, so
 // the body never runs.
 type request struct {
+	Batch
 	tx         transaction
-	body       []Statement
-	implicit   bool   // the body may run without BEGIN and COMMIT
-	unbounded  bool   // the caller's transaction gets no idle limit
 	uncompared bool   // in report-only mode another request compares the tokens
 	minted     *int64 // if not nil, the admission is a mint, and this is set to its number
 }
@@ -49,9 +47,9 @@ type request struct {
 // Write sends the batch in a transaction of its own, or in the caller's, and reads the
 // replies up to the body's. After a nil error, [Sent.Finish] must be called.
 func (c *Call) Write(ctx context.Context, b Batch) (*Sent, error) {
-	r := request{tx: ownTx, body: b.Body, implicit: b.Implicit && c.Tx == (pgx.TxOptions{})}
+	r := request{Batch: b, tx: ownTx}
 	if c.InTx() {
-		r = request{tx: callersTx, body: b.Body, unbounded: b.Unbounded}
+		r.tx = callersTx
 	}
 	s, err := c.send(ctx, r)
 	return s, guard.WithCause(ctx, err)
@@ -66,7 +64,7 @@ func (c *Call) Claim(ctx context.Context, body ...Statement) (*Sent, error) {
 	if c.InTx() {
 		return nil, errNotDurable
 	}
-	s, err := c.send(ctx, request{tx: claimTx, body: body})
+	s, err := c.send(ctx, request{Batch: Batch{Body: body}, tx: claimTx})
 	return s, guard.WithCause(ctx, err)
 }
 
@@ -78,7 +76,7 @@ func (c *Call) Mint(ctx context.Context, tok token.Token) (int64, error) {
 	if c.InTx() {
 		r.tx = callersTx
 	} else {
-		c.listenAsClaim()
+		c.caller = asClaim(c.caller)
 	}
 	s, err := c.send(ctx, r)
 	if err == nil {
@@ -150,9 +148,9 @@ func (c *Call) attempt(caller context.Context, r *request) (*Sent, *obstacle, er
 		return nil, nil, notSent(err)
 	}
 	commit := c.commitSQL(r.tx)
-	s := &Sent{call: c, request: r, caller: caller, batch: &pgx.Batch{}, commits: commit != "", stop: stop}
+	s := &Sent{call: c, request: r, batch: &pgx.Batch{}, commits: commit != "", stop: stop}
 	c.at(stepBegin)
-	if r.tx != callersTx || len(r.body) == 0 { // not a statement of the caller's own
+	if r.tx != callersTx || len(r.Body) == 0 { // not a statement of the caller's own
 		ctx = c.reportedSteps(ctx)
 	}
 	if s.session, err = c.connect(ctx); err != nil {
@@ -161,7 +159,7 @@ func (c *Call) attempt(caller context.Context, r *request) (*Sent, *obstacle, er
 		}
 		return nil, nil, s.fail(err)
 	}
-	s.implicit = r.implicit && s.supportsImplicit()
+	s.implicit = r.Implicit && r.tx == ownTx && c.Tx == (pgx.TxOptions{}) && s.supportsImplicit()
 	explicit := r.tx != callersTx && !s.implicit
 	switch {
 	case explicit && r.tx == claimTx:
@@ -174,7 +172,7 @@ func (c *Call) attempt(caller context.Context, r *request) (*Sent, *obstacle, er
 		s.admits = sql
 		s.batch.Queue(sql, args...)
 	}
-	for _, q := range r.body {
+	for _, q := range r.Body {
 		s.batch.Queue(q.SQL, q.Args...)
 	}
 	if s.commits && explicit {

@@ -42,34 +42,19 @@ func (c *Config) simulated(ctx context.Context) *Config {
 	return &twin
 }
 
-// listened returns ctx if a simulation listens to it, otherwise nil.
-func listened(ctx context.Context) context.Context {
-	if failpoint.Listening(ctx) {
-		return ctx
-	}
-	return nil
-}
-
-// listenAsClaim reports the call's transaction to a simulation as a claim from its first
-// step on, whether it succeeds or not.
-func (c *Call) listenAsClaim() {
-	if c.listened != nil {
-		c.listened = failpoint.Claim(c.listened)
-	}
-}
+// asClaim returns ctx for a call whose transaction is a claim from its first step on,
+// whether it succeeds or not.
+func asClaim(ctx context.Context) context.Context { return failpoint.Claim(ctx) }
 
 // at reports a step of the call's transaction to a listener. For the caller's transaction
 // it reports only the steps before and after the admission.
 func (c *Call) at(step failpoint.Step) {
-	if c.listened == nil {
-		return
-	}
 	tx, inTx := c.db.(pgx.Tx)
 	switch {
 	case !inTx:
-		failpoint.At(c.listened, step, c)
+		failpoint.At(c.caller, step, c)
 	case step == failpoint.Admitted, step == failpoint.Statement:
-		failpoint.At(c.listened, step, tracedAs(tx.Conn()))
+		failpoint.At(c.caller, step, tracedAs(tx.Conn()))
 	}
 }
 
@@ -85,31 +70,23 @@ func untraced(ctx context.Context) context.Context {
 	return ctx
 }
 
-// dropReply closes the connection after a COMMIT if a simulation drops its reply, and
-// returns the driver's error for that. The COMMIT of a caller's transaction is not the
-// guard's.
-func (c *Call) dropReply(conn *pgx.Conn) error {
-	if c.listened == nil || c.InTx() || !failpoint.DropsReply(c.listened, c) {
+// dropReply is called after a COMMIT, and dropCommit before it. If a simulation drops the
+// reply or the COMMIT, they close the connection and return the driver's error for a lost
+// reply.
+func (c *Call) dropReply(conn *pgx.Conn) error  { return c.drop(conn, failpoint.DropsReply) }
+func (c *Call) dropCommit(conn *pgx.Conn) error { return c.drop(conn, failpoint.DropsCommit) }
+
+func (c *Call) drop(conn *pgx.Conn, drops func(ctx context.Context, key any) bool) error {
+	if c.InTx() || !drops(c.caller, c) { // the COMMIT of a caller's transaction is not the guard's
 		return nil
 	}
-	_ = conn.Close(c.listened)
+	_ = conn.Close(c.caller)
 	return failpoint.ErrLost
 }
 
-// dropCommit closes the connection before a COMMIT if a simulation drops it, and returns
-// the driver's error for a lost reply.
-func (c *Call) dropCommit(conn *pgx.Conn) error {
-	if c.listened == nil || c.InTx() || !failpoint.DropsCommit(c.listened, c) {
-		return nil
-	}
-	_ = conn.Close(c.listened)
-	return failpoint.ErrLost
-}
-
-// Wrote records, if there is a listener, whether tag shows that the body has written.
-// Marks do not count.
+// Wrote records whether tag shows that the body has written. Marks do not count.
 func (s *Sent) Wrote(tag pgconn.CommandTag) {
-	s.wrote = s.call.listened != nil && s.request.tx != claimTx && sqltext.Wrote(tag.String())
+	s.wrote = s.request.tx != claimTx && sqltext.Wrote(tag.String())
 }
 
 // WroteAll records that the body may have written, whatever its tags are.

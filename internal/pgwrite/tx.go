@@ -10,6 +10,7 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/pgadmit"
+	"github.com/fencepost/fencepost/internal/writectx"
 )
 
 // Update runs fn in a transaction after the admission, and commits it. In the caller's
@@ -50,6 +51,48 @@ func (c *Call) run(ctx context.Context, tx pgx.Tx, over session, fn func(tx pgx.
 	return err
 }
 
+// slow is the age of a transaction from which on its session is pinged before COMMIT: it
+// may have been ended for being idle or for blocking a successor.
+const slow = 100 * time.Millisecond
+
+// commit ends the transaction of an Update after fn has returned nil. If the caller's
+// context has ended, COMMIT is not sent and nothing is applied. If it ends later, COMMIT
+// is not cut off. The loss of the lease has no effect. If the reply to the COMMIT is lost,
+// commit settles the transaction.
+func (c *Call) commit(caller context.Context, tx pgx.Tx, begun time.Time) error {
+	conn := tx.Conn()
+	if err := c.dropCommit(conn); err != nil {
+		return &OutcomeError{guard.ErrUnknown, err}
+	}
+	if err := writectx.CheckCommit(caller); err != nil {
+		return fmt.Errorf("sqlguard: commit was not sent: %w", err)
+	}
+	ctx, cancel := writectx.ForCommit(caller)
+	defer cancel()
+	if !c.InTx() && time.Since(begun) > slow && !conn.IsClosed() {
+		if err := conn.Ping(ctx); err != nil {
+			return NothingApplied(fmt.Errorf("sqlguard: commit was not sent: %w", err))
+		}
+	}
+	sent := !conn.IsClosed()
+	err := pgx.ErrTxClosed
+	if !sent || conn.PgConn().TxStatus() != 'I' { // otherwise fn has sent a COMMIT or ROLLBACK, and our COMMIT would succeed without effect
+		err = tx.Commit(ctx)
+	}
+	switch {
+	case err == nil:
+		if err = c.dropReply(conn); err != nil {
+			err = &OutcomeError{guard.ErrUnknown, err}
+		}
+		return err
+	case errors.Is(err, pgx.ErrTxClosed), SQLState(err) == pgadmit.NoSavepoint:
+		return &OutcomeError{guard.ErrUnknown, fmt.Errorf("sqlguard: fn ended the transaction: %w", err)}
+	case sent && !c.InTx() && ambiguous(err):
+		return c.settle(caller, conn, err)
+	}
+	return NothingApplied(fmt.Errorf("sqlguard: commit: %w", err))
+}
+
 // endedByFn rolls tx back, and reports whether fn had ended it before: what fn wrote may be
 // committed. In the caller's transaction tx is a savepoint.
 func endedByFn(ctx context.Context, tx pgx.Tx) bool {
@@ -66,7 +109,7 @@ func (c *Call) begin(ctx context.Context, u *unit) (pgx.Tx, session, error) {
 		tx, err := c.nest(ctx, outer, u)
 		return tx, session{}, err
 	}
-	s, err := c.send(ctx, request{tx: openTx, body: u.insertion()})
+	s, err := c.send(ctx, request{Batch: Batch{Body: u.insertion()}, tx: openTx})
 	if err != nil {
 		return nil, session{}, err
 	}
