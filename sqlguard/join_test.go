@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
@@ -259,53 +258,5 @@ func TestAdmissionThatEndsTooSoon(t *testing.T) {
 		}))
 		require.NoError(t, await(t, newer))
 		require.Equal(t, "B", e.writer())
-	})
-}
-
-// hazard G24
-func TestStatementThatCommits(t *testing.T) {
-	t.Parallel()
-	// twoWrites commits between its writes and then waits for the test.
-	twoWrites := func(e *env) {
-		e.exec(`CREATE PROCEDURE ` + e.schema + `.two_writes() LANGUAGE plpgsql AS $$ BEGIN
-			UPDATE accounts SET writer = 'A first' WHERE id = 42;
-			COMMIT;
-			PERFORM pg_advisory_xact_lock(hashtext('` + e.schema + `'));
-			UPDATE accounts SET writer = 'A second' WHERE id = 42; END $$`)
-	}
-	inEnv(t, "in the implicit transaction of a batch, what follows its COMMIT is unguarded", func(t *testing.T, e *env) {
-		twoWrites(e)
-		gate := e.open(pgx.TxOptions{})
-		_, err := gate.Exec(t.Context(), "SELECT pg_advisory_xact_lock(hashtext($1))", e.schema)
-		require.NoError(t, err)
-		done := async(func() error {
-			b := &pgx.Batch{}
-			b.Queue("SELECT "+e.schema+".admit($1, $2, $3)", resource, 33, "h33")
-			b.Queue("CALL " + e.schema + ".two_writes()")
-			return e.pool.SendBatch(e.bounded(), b).Close()
-		})
-		e.inCommit()
-		require.NoError(t, e.guard.Update(e.ctx(34), resource, e.write(t.Context(), "B")))
-		require.NoError(t, gate.Rollback(t.Context()))
-		require.NoError(t, await(t, done))
-		require.Equal(t, "A second", e.writer(), "the twin must let the stale write in")
-	})
-	inEnv(t, "after a real BEGIN it may not commit", func(t *testing.T, e *env) {
-		twoWrites(e)
-		for _, mode := range modes {
-			pool, w := wired(t, 1, inMode(mode))
-			g := *e.guard
-			g.DB = pool
-			for _, statement := range []string{"CALL " + e.schema + ".two_writes()", "DO $$ BEGIN COMMIT; END $$"} {
-				_, err := g.On(resource).Exec(e.ctx(33), statement)
-				var pg *pgconn.PgError
-				require.ErrorAs(t, err, &pg, mode)
-				require.Equal(t, "2D000", pg.Code, mode)
-				require.Empty(t, outcomes(err))
-				require.NotErrorIs(t, err, guard.ErrStale)
-			}
-			require.Equal(t, int64(1), w.dials.Load())
-		}
-		require.Empty(t, e.writer())
 	})
 }

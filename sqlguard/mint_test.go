@@ -83,51 +83,32 @@ func (e *env) prune(cutoff int64) int {
 // hazard G21
 func TestFloorRefusesAtEveryDoor(t *testing.T) {
 	t.Parallel()
-	doors := map[string]func(e *env, ctx context.Context) error{
-		"Update": func(e *env, ctx context.Context) error {
-			return e.guard.Update(ctx, resource, e.write(ctx, "stale"))
-		},
-		"Update under SERIALIZABLE": func(e *env, ctx context.Context) error {
-			g := e.with(func(g *sqlguard.Guard) { g.Tx.IsoLevel = pgx.Serializable })
-			return g.Update(ctx, resource, e.write(ctx, "stale"))
-		},
-		"On": func(e *env, ctx context.Context) error {
-			_, err := e.guard.On(resource).Exec(ctx, e.sql("UPDATE accounts SET writer = 'stale' WHERE id = 42"))
-			return err
-		},
-		"Join": func(e *env, ctx context.Context) error {
-			return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error {
-				if err := e.guard.Join(ctx, tx, resource); err != nil {
-					return err
-				}
-				return e.write(ctx, "stale")(tx)
-			})
-		},
-		"Admit": func(e *env, ctx context.Context) error {
-			tok, err := token.FromContext(ctx, resource)
-			require.NoError(e.t, err)
-			return e.guard.Admit(ctx, tok)
-		},
-	}
-	for name, door := range doors {
+	for _, name := range []string{"Update", "Update under SERIALIZABLE", "On.Exec", "Join", "Admit, then write"} {
+		door := func(e *env, number int64) error {
+			g, door := e.guard, name
+			if plain, fixed := strings.CutSuffix(name, " under SERIALIZABLE"); fixed {
+				g, door = e.at(pgx.Serializable), plain
+			}
+			return doors(e, g)[door](e.ctx(number), "stale")
+		}
 		inEnv(t, name, func(t *testing.T, e *env) {
 			e.admitted(5, 6)
 			require.Equal(t, 1, e.prune(10))
 			for _, number := range []int64{5, 6, 9} {
-				err := door(e, e.ctx(number))
+				err := door(e, number)
 				var stale *guard.StaleError
 				require.ErrorAs(t, err, &stale)
 				require.Equal(t, guard.Mark{Number: 10}, stale.Mark)
 				require.NotErrorIs(t, err, guard.ErrCollision)
 			}
 			require.Empty(t, e.writer())
-			require.NoError(t, door(e, e.ctx(10)), "what is not below the floor is admitted")
+			require.NoError(t, door(e, 10), "what is not below the floor is admitted")
 			require.Equal(t, "10 h10", e.mark(resource))
 		})
 		inEnv(t, name+", the twin: pruned without a floor", func(t *testing.T, e *env) {
 			e.admitted(5, 6)
 			e.exec("DELETE FROM marks WHERE number < 10")
-			require.NoError(t, door(e, e.ctx(5)), "the twin shows nothing: it must admit the stale token")
+			require.NoError(t, door(e, 5), "the twin shows nothing: it must admit the stale token")
 		})
 	}
 }

@@ -230,22 +230,6 @@ func TestStressHostileNames(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "injected", e.writer(), "the twin must be injected")
 	})
-	inEnv(t, "of resources and holders", func(t *testing.T, e *env) {
-		for _, mode := range modes {
-			pool, _ := wired(t, 1, inMode(mode))
-			g := e.by(pool)
-			for _, name := range []string{`x'; DROP TABLE accounts; --`, `\'`, `$1`, `a b`, `größe/🙂`, `%s`} {
-				newer, older := token.Token{Resource: name, Number: 34, Holder: name + " B"}, token.Token{Resource: name, Number: 33, Holder: name}
-				ctx := token.NewContext(e.bounded(), newer)
-				require.NoError(t, g.Update(ctx, name, e.write(ctx, name)), name)
-				_, err := g.On(name).Exec(token.NewContext(ctx, older), e.sql("UPDATE accounts SET writer = 'A'"))
-				var stale *guard.StaleError
-				require.ErrorAs(t, err, &stale, name)
-				require.Equal(t, guard.Mark{Number: 34, Holder: name + " B"}, stale.Mark, "its holder may have spaces")
-				require.Equal(t, name, e.writer())
-			}
-		}
-	})
 }
 
 func TestGuardIsAStore(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/sqlguard"
 )
 
@@ -110,12 +109,7 @@ func TestEveryDoorToAProtectedTable(t *testing.T) {
 		for name, door := range doors(e, e.by(pool)) {
 			t.Run(name, func(t *testing.T) {
 				e.exec("DELETE FROM marks")
-				require.NoError(t, door(e.ctx(33), "33"))
-				require.NoError(t, door(e.ctx(33), "33 again"))
-				require.Equal(t, "33 again", e.writer())
-				require.NoError(t, door(e.ctx(34), "34"))
-				require.ErrorIs(t, door(e.ctx(33), "late"), guard.ErrStale)
-				require.ErrorIs(t, door(e.as(34, "impostor"), "impostor"), guard.ErrCollision)
+				raises(t, e, door, func() string { return e.mark(resource) })
 				_, err := pool.Exec(e.ctx(34), e.sql("UPDATE accounts SET writer = 'forgotten' WHERE id = 42"))
 				unguarded(t, err)
 				require.Equal(t, "34", e.writer())

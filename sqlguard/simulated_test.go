@@ -2,9 +2,7 @@ package sqlguard_test
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -103,38 +101,6 @@ func TestSteps(t *testing.T) {
 		require.Equal(t, all("begin", "undone", "begin", "undone", "begin", "admitted", "commit", "applied"), steps)
 		require.NotSame(t, h.Keys[0], h.Keys[2], "the claim is a transaction of its own")
 	})
-	for _, mode := range modes {
-		t.Run("a COMMIT without a reply is unknown in mode "+mode.String(), func(t *testing.T) {
-			ctx, leave := context.WithCancel(h.Listen(e.ctx(35)))
-			defer leave()
-			commit := "commit"
-			if mode == pgx.QueryExecModeCacheStatement { // pgx names a prepared statement by its digest
-				commit = fmt.Sprintf("%x", sha256.Sum256([]byte(commit)))[:48]
-			}
-			pool, arm := dropsReplies(t, commit, mode, leave)
-			g := e.by(pool)
-			require.NoError(t, g.Update(ctx, resource, e.write(ctx, "x")))
-			arm.Store(true)
-			steps := during(&h, func() { require.ErrorIs(t, g.Update(ctx, resource, e.write(ctx, "y")), guard.ErrUnknown) })
-			require.Equal(t, all("begin", "admitted", "commit", "unknown"), steps)
-
-			ctx = h.Listen(e.ctx(35))
-			pool, arm = dropsReplies(t, "'y'", mode, func() {})
-			g = e.by(pool)
-			set := e.sql("UPDATE accounts SET writer = $1 WHERE id = 42 OR writer = 'y'")
-			_, err := g.On(resource).Exec(ctx, set, "x") // prepares, in modes that do
-			require.NoError(t, err)
-			if mode == pgx.QueryExecModeDescribeExec {
-				return // it prepares again, and the word is in that batch
-			}
-			arm.Store(true)
-			steps = during(&h, func() {
-				_, err := g.On(resource).Exec(ctx, set, "'y'")
-				require.ErrorIs(t, err, guard.ErrUnknown)
-			})
-			require.Equal(t, all("begin", "unknown"), steps)
-		})
-	}
 }
 
 // A repeat of a unit ends without a write, whether its token is stale or not, and is noted.

@@ -2,7 +2,6 @@ package sqlguard_test
 
 import (
 	"context"
-	"database/sql/driver"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/sqlguard"
-	"github.com/fencepost/fencepost/sqlguard/rowguard"
 )
 
 var (
@@ -273,15 +271,6 @@ func TestAPreparedEndIsUnknown(t *testing.T) {
 			}
 		})
 	}
-	inEnv(t, "and so is a COMMIT inside a closure", func(t *testing.T, e *env) {
-		e.admitted(33)
-		err := e.guard.Update(e.ctx(33), resource, func(tx pgx.Tx) error {
-			_, err := tx.Exec(e.ctx(33), "COMMIT")
-			return err
-		})
-		require.ErrorIs(t, err, guard.ErrUnknown)
-		require.NoError(t, e.guard.Update(e.ctx(33), resource, e.write(e.ctx(33), "33")), "the connection is fit for use")
-	})
 }
 
 // hazard G24
@@ -319,25 +308,4 @@ func TestAGuardedStatementEndsNoTransaction(t *testing.T) {
 		require.NoError(t, e.write(t.Context(), "stale")(tx))
 		require.Equal(t, "stale", e.writer())
 	})
-}
-
-// boo is an argument whose own method panics.
-type boo struct{}
-
-func (boo) Value() (driver.Value, error) { panic("boo") }
-
-func TestAnArgumentThatPanicsCostsNoConnection(t *testing.T) {
-	t.Parallel()
-	e := newRows(t)
-	e.admitted(33)
-	e.claimed(33)
-	set := e.sql("UPDATE accounts SET writer = $1 WHERE id = 42")
-	for name, call := range map[string]func(){
-		"On":     func() { _, _ = e.guard.On(resource).Exec(e.ctx(33), set, boo{}) },
-		"Update": func() { _ = e.accounts.Update(e.ctx(33), 42, rowguard.Set{"writer": boo{}}) },
-	} {
-		require.Panics(t, call, name)
-		e.await(name+" gives its connection back", func() bool { return e.pool.Stat().AcquiredConns() == 0 })
-	}
-	require.Empty(t, e.writer())
 }

@@ -93,12 +93,6 @@ func TestUpdate(t *testing.T) {
 		require.Empty(t, outcomes(err), "an ordinary failure")
 		require.Empty(t, e.writer())
 	})
-	inEnv(t, "fn that commits by itself gets an unknown outcome", func(t *testing.T, e *env) {
-		ctx := e.ctx(33)
-		err := e.guard.Update(ctx, resource, func(tx pgx.Tx) error { return tx.Commit(ctx) })
-		require.ErrorIs(t, err, guard.ErrUnknown)
-		require.ErrorIs(t, err, pgx.ErrTxClosed)
-	})
 	inEnv(t, "a caller whose context ends before the commit gets a certain outcome", func(t *testing.T, e *env) {
 		ctx, cancel := context.WithCancel(e.ctx(33))
 		err := e.guard.Update(ctx, resource, func(tx pgx.Tx) error { defer cancel(); return e.write(ctx, "x")(tx) })
