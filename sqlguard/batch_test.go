@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 )
@@ -24,10 +24,7 @@ func TestRoundTrips(t *testing.T) {
 	e := newEnv(t)
 	pool, w := wired(t, 1)
 	g := e.by(pool)
-	reporting := e.with(func(g *sqlguard.Guard) {
-		g.DB, g.DangerouslyReportOnly = pool, true
-		g.Hooks.Reported = func(context.Context, error) {}
-	})
+	reporting, _ := e.reporting(pool)
 	e.admitted(33)
 	ctx, zombie := e.ctx(33), e.ctx(32)
 	statement := e.sql("UPDATE accounts SET writer = 'x' WHERE id = 42")
@@ -67,22 +64,13 @@ func TestRoundTrips(t *testing.T) {
 			_, err := e.with(func(g *sqlguard.Guard) { g.DB, g.Tx.IsoLevel = pool, pgx.ReadCommitted }).On(resource).Exec(zombie, statement)
 			return err
 		}, guard.ErrStale},
-		"On, report-only": {1, func() error { _, err := reporting.On(resource).Exec(zombie, statement); return err }, nil},
-		"Admit":           {1, func() error { return g.Admit(ctx, token.Token{Resource: resource, Number: 33, Holder: "h33"}) }, nil},
-		"Admit, refused":  {2, func() error { return g.Admit(ctx, token.Token{Resource: resource, Number: 32, Holder: "h32"}) }, guard.ErrStale},
-		"Mint":            {1, func() error { _, err := g.Mint(ctx, "account/44", "h"); return err }, nil},
-		"a batch": {1, func() error {
-			b := &pgx.Batch{}
-			b.Queue(statement)
-			b.Queue(statement)
-			return g.On(resource).SendBatch(ctx, b).Close()
-		}, nil},
-		"a batch, refused": {2, func() error {
-			b := &pgx.Batch{}
-			b.Queue(statement)
-			return g.On(resource).SendBatch(zombie, b).Close()
-		}, guard.ErrStale},
-		"a query": {1, func() error { return g.On(resource).QueryRow(ctx, statement+" RETURNING id").Scan(nil) }, nil},
+		"On, report-only":  {1, func() error { _, err := reporting.On(resource).Exec(zombie, statement); return err }, nil},
+		"Admit":            {1, func() error { return g.Admit(ctx, token.Token{Resource: resource, Number: 33, Holder: "h33"}) }, nil},
+		"Admit, refused":   {2, func() error { return g.Admit(ctx, token.Token{Resource: resource, Number: 32, Holder: "h32"}) }, guard.ErrStale},
+		"Mint":             {1, func() error { _, err := g.Mint(ctx, "account/44", "h"); return err }, nil},
+		"a batch":          {1, func() error { return g.On(resource).SendBatch(ctx, batch(statement, statement)).Close() }, nil},
+		"a batch, refused": {2, func() error { return g.On(resource).SendBatch(zombie, batch(statement)).Close() }, guard.ErrStale},
+		"a query":          {1, func() error { return g.On(resource).QueryRow(ctx, statement+" RETURNING id").Scan(nil) }, nil},
 	} {
 		t.Run(fmt.Sprintf("%s: %d", name, c.trips), func(t *testing.T) {
 			got := w.during(func() { require.ErrorIs(t, c.call(), c.is) })
@@ -101,10 +89,8 @@ func TestRoundTripsOfATable(t *testing.T) {
 	e := newRows(t)
 	pool, w := wired(t, 1)
 	accounts := e.table(e.by(pool))
-	reporting := e.table(e.with(func(g *sqlguard.Guard) {
-		g.DB, g.DangerouslyReportOnly = pool, true
-		g.Hooks.Reported = func(context.Context, error) {}
-	}))
+	g, _ := e.reporting(pool)
+	reporting := e.table(g)
 	protected := *accounts
 	protected.Protected = true
 	e.claimed(33)
@@ -163,26 +149,40 @@ func (c *counted) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
+// acquire returns a connection of a pool until the test ends.
+func acquire(t testing.TB, pool *pgxpool.Pool) *pgxpool.Conn {
+	t.Helper()
+	conn, err := pool.Acquire(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(conn.Release)
+	return conn
+}
+
+// batch returns a batch of statements without arguments.
+func batch(statements ...string) *pgx.Batch {
+	b := &pgx.Batch{}
+	for _, text := range statements {
+		b.Queue(text)
+	}
+	return b
+}
+
 // wired returns a pool of at most size connections whose writes are counted.
 func wired(t testing.TB, size int32, change ...func(*pgxpool.Config)) (*pgxpool.Pool, *wire) {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(testenv.PostgresURL(t))
-	require.NoError(t, err)
 	w := &wire{}
-	config.MaxConns = size
-	config.ConnConfig.RuntimeParams["application_name"] = sessionName(t.Name())
-	config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		w.dials.Add(1)
-		conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-		return &counted{conn, w}, err
-	}
-	for _, c := range change {
-		c(config)
-	}
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	return pool, w
+	return pgtest.Connect(t, func(config *pgxpool.Config) {
+		config.MaxConns = size
+		config.ConnConfig.RuntimeParams["application_name"] = sessionName(t.Name())
+		config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			w.dials.Add(1)
+			conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+			return &counted{conn, w}, err
+		}
+		for _, c := range change {
+			c(config)
+		}
+	}), w
 }
 
 // during returns how many round trips f takes once everything is prepared.

@@ -1,12 +1,10 @@
 package sqlguard_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -24,50 +22,21 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// replyDropper closes the connection after the first batch that contains the word, once
-// armed: the server receives the batch, and its reply is never read.
-type replyDropper struct {
-	net.Conn
-	word []byte
-	arm  *atomic.Bool
-	cut  atomic.Bool
-}
-
-// Write drops the replies before it sends: if sending takes long, pgx reads meanwhile.
-func (c *replyDropper) Write(b []byte) (int, error) {
-	if c.arm.Load() && bytes.Contains(b, c.word) {
-		c.cut.Store(true)
-	}
-	return c.Conn.Write(b)
-}
-
-func (c *replyDropper) Read(b []byte) (int, error) {
-	if c.cut.Load() {
-		return 0, io.ErrUnexpectedEOF
-	}
-	n, err := c.Conn.Read(b)
-	if c.cut.Load() {
-		return 0, io.ErrUnexpectedEOF
-	}
-	return n, err
-}
-
-// dropsReplies returns a pool of one connection that is closed at the word. Once armed,
-// the pool opens no connection, and calls refused.
+// dropsReplies returns a pool of one connection, which loses its replies from the packet with
+// the word on. While armed, the pool opens no connection, and calls refused.
 func dropsReplies(t *testing.T, word string, mode pgx.QueryExecMode, refused func()) (*pgxpool.Pool, *atomic.Bool) {
-	arm := &atomic.Bool{}
-	pool, _ := wired(t, 1, inMode(mode), func(c *pgxpool.Config) {
+	fault := &commitFault{word: word, stays: true}
+	pool, _ := wired(t, 1, fault.breaks, inMode(mode), func(c *pgxpool.Config) {
 		dial := c.ConnConfig.DialFunc
 		c.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if arm.Load() {
+			if fault.armed.Load() {
 				refused()
 				return nil, errors.New("no server")
 			}
-			conn, err := dial(ctx, network, addr)
-			return &replyDropper{Conn: conn, word: []byte(word), arm: arm}, err
+			return dial(ctx, network, addr)
 		}
 	})
-	return pool, arm
+	return pool, &fault.armed
 }
 
 func TestUnknown(t *testing.T) {
@@ -96,10 +65,7 @@ func TestUnknown(t *testing.T) {
 			defer leave()
 			pool, arm := dropsReplies(t, c.word, c.mode, leave)
 			g := e.by(pool)
-			door := doors(e.env, g)[c.name]
-			if door == nil {
-				door = rowDoors(e.env, e.table(g))["Update"]
-			}
+			door := everyDoor(e.env, g)[c.name]
 			require.NoError(t, door(e.ctx(33), "before"))
 			arm.Store(true)
 			var h hooktest.Record

@@ -44,14 +44,12 @@ func TestOn(t *testing.T) {
 		e.exec("INSERT INTO ledger VALUES (1)")
 		ctx, on := e.ctx(33), e.guard.On(resource)
 		insert := e.sql("INSERT INTO ledger VALUES (1)")
-		b := &pgx.Batch{}
-		b.Queue(insert)
 		rows, err := on.Query(ctx, insert+" RETURNING id")
 		require.NoError(t, err, "it comes with the commit")
 		rows.Close()
 		_, execErr := on.Exec(ctx, insert)
 		for name, err := range map[string]error{
-			"Exec": execErr, "Query": rows.Err(), "SendBatch": on.SendBatch(ctx, b).Close(),
+			"Exec": execErr, "Query": rows.Err(), "SendBatch": on.SendBatch(ctx, batch(insert)).Close(),
 			"QueryRow": on.QueryRow(ctx, insert+" RETURNING id").Scan(nil),
 			"Update":   e.guard.Update(ctx, resource, func(tx pgx.Tx) error { _, err := tx.Exec(ctx, insert); return err }),
 		} {
@@ -176,9 +174,7 @@ func TestNoCallRunsInAnImplicitTransaction(t *testing.T) {
 		e := newEnv(t)
 		e.exec(twoWrites(e))
 		pool, w := wired(t, 1, inMode(mode))
-		conn, err := pool.Acquire(t.Context())
-		require.NoError(t, err)
-		defer conn.Release()
+		conn := acquire(t, pool)
 		call := "CALL " + e.schema + ".two_writes()"
 		for _, name := range []string{"purge", "delete old rows", "SELECT"} {
 			_, err := conn.Conn().Prepare(t.Context(), name, call)
@@ -249,25 +245,21 @@ func TestCommitOfAnImplicitTransaction(t *testing.T) {
 	inEnv(t, "whose session was ended meanwhile is unknown", func(t *testing.T, e *env) {
 		letGo := e.slowCommit()
 		pool, _ := wired(t, 1)
-		conn, err := pool.Acquire(t.Context())
-		require.NoError(t, err)
-		defer conn.Release()
+		conn := acquire(t, pool)
 		done := async(func() error {
 			return doors(e, e.by(conn))["On.Exec"](e.ctx(33), "A")
 		})
 		e.inCommit()
 		e.exec("SELECT pg_terminate_backend($1)", conn.Conn().PgConn().PID())
-		err = await(t, done)
+		err := await(t, done)
 		letGo()
 		require.Equal(t, []error{guard.ErrUnknown}, outcomes(err), "%v", err)
 		require.Empty(t, e.writer())
 	})
 	inEnv(t, "is none while the connection is in a transaction", func(t *testing.T, e *env) {
 		pool, _ := wired(t, 1)
-		conn, err := pool.Acquire(t.Context())
-		require.NoError(t, err)
-		defer conn.Release()
-		_, err = conn.Exec(t.Context(), "BEGIN")
+		conn := acquire(t, pool)
+		_, err := conn.Exec(t.Context(), "BEGIN")
 		require.NoError(t, err)
 		_, err = e.by(conn).On(resource).Exec(e.ctx(33), e.sql("UPDATE accounts SET writer = 'A'"))
 		require.ErrorContains(t, err, "inside a transaction already")
@@ -294,10 +286,8 @@ func TestCommitOfAnImplicitTransaction(t *testing.T) {
 	inEnv(t, "differs from an argument that cannot be sent, also without an admission", func(t *testing.T, e *env) {
 		for _, mode := range modes {
 			pool, _ := wired(t, 1, inMode(mode))
-			on := e.with(func(g *sqlguard.Guard) {
-				g.DB, g.DangerouslyReportOnly = pool, true
-				g.Hooks.Reported = func(context.Context, error) {}
-			}).On(resource)
+			g, _ := e.reporting(pool)
+			on := g.On(resource)
 			set := e.sql("UPDATE accounts SET writer = $1 RETURNING writer")
 			_, err := on.Exec(e.bounded(), set, struct{ a chan int }{})
 			require.Error(t, err, mode)
@@ -310,7 +300,7 @@ func TestCommitOfAnImplicitTransaction(t *testing.T) {
 	inEnv(t, "is not left to a DB of an unknown type", func(t *testing.T, e *env) {
 		e.admitted(34)
 		pool, w := wired(t, 1)
-		on := e.with(func(g *sqlguard.Guard) { g.DB = only{pool} }).On(resource)
+		on := e.by(only{pool}).On(resource)
 		set := e.sql("UPDATE accounts SET writer = 'x' WHERE id = 42")
 		require.Equal(t, int64(1), w.during(func() { _, err := on.Exec(e.ctx(34), set); require.NoError(t, err) }))
 		require.Equal(t, int64(2), w.during(func() { _, err := on.Exec(e.ctx(33), set); require.ErrorIs(t, err, guard.ErrStale) }))

@@ -10,7 +10,6 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/engine"
-	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/sqlguard/rowguard"
@@ -33,32 +32,21 @@ const stubs = `SET allow_system_table_mods = on;
 func newLookAlike(t *testing.T, becomes string) *env {
 	t.Helper()
 	server := testenv.OwnPostgres(t)
-	testenv.Migrate(t, server.URL())
-	pool, err := pgxpool.New(t.Context(), server.URL())
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	e := &env{t: t, pool: pool, schema: "fencepost", guard: &sqlguard.Guard{DB: pool, IdleTimeout: patient}}
-	pgtest.Accounts(t, pool, e.schema, 42, 43)
+	e := envOn(t, server.URL())
 	e.exec("ALTER TABLE accounts ADD last_token bigint, ADD last_holder text")
 	conn, err := pgx.Connect(t.Context(), server.URL())
 	require.NoError(t, err)
 	defer conn.Close(t.Context())
 	_, err = conn.PgConn().Exec(t.Context(), becomes).ReadAll()
 	require.NoError(t, err)
-	pool.Reset() // a session caches the functions that it has called
+	e.pool.Reset() // a session caches the functions that it has called
 	return e
 }
 
 // over returns a pool of one connection to the env's server.
 func (e *env) over(mode pgx.QueryExecMode) *pgxpool.Pool {
 	e.t.Helper()
-	config := e.pool.Config()
-	config.MaxConns = 1
-	inMode(mode)(config)
-	pool, err := pgxpool.NewWithConfig(e.t.Context(), config)
-	require.NoError(e.t, err)
-	e.t.Cleanup(pool.Close)
-	return pool
+	return client(e.t, e.pool.Config().ConnString(), mode, 1)
 }
 
 // hazard G28
@@ -81,9 +69,7 @@ func TestAnEngineThatIsNotKnownToFence(t *testing.T) {
 	for _, mode := range modes {
 		t.Run("is refused at every door in mode "+mode.String(), func(t *testing.T) {
 			pool := e.over(mode)
-			conn, err := pool.Acquire(t.Context())
-			require.NoError(t, err)
-			defer conn.Release() // also if a door fails; the second call does nothing
+			conn := acquire(t, pool)
 			for _, db := range []sqlguard.DB{conn, conn.Conn(), wrapper{conn.Conn()}} {
 				refusedBy(t, e, e.by(db))
 			}
@@ -95,18 +81,14 @@ func TestAnEngineThatIsNotKnownToFence(t *testing.T) {
 		})
 	}
 	t.Run("is reported once a call in report-only mode, and written", func(t *testing.T) {
-		var seen []error
-		g := e.with(func(g *sqlguard.Guard) {
-			g.DB, g.DangerouslyReportOnly = e.over(pgx.QueryExecModeExec), true
-			g.Hooks.Reported = func(_ context.Context, err error) { seen = append(seen, err) }
-		})
+		g, seen := e.reporting(e.over(pgx.QueryExecModeExec))
 		for name, door := range doors(e, g) {
-			seen = nil
+			*seen = nil
 			require.NoError(t, door(e.ctx(33), name), name)
 			require.Equal(t, name, e.writer())
 			calls := map[string]int{"On.CopyFrom": 2, "Admit, then write": 2}[name]
-			require.Len(t, seen, max(calls, 1), name)
-			for _, err := range seen {
+			require.Len(t, *seen, max(calls, 1), name)
+			for _, err := range *seen {
 				require.ErrorIs(t, err, guard.ErrUnfenced, name)
 			}
 		}
@@ -117,12 +99,8 @@ func TestAnEngineThatIsNotKnownToFence(t *testing.T) {
 func refusedBy(t *testing.T, e *env, g *sqlguard.Guard) {
 	t.Helper()
 	e.exec("DELETE FROM marks")
-	all := doors(e, g)
-	for name, door := range rowDoors(e, e.table(g)) {
-		if name != "Fence" && name != "Fence, by name" { // a condition in a statement of the caller's
-			all["Table."+name] = door
-		}
-	}
+	all := everyDoor(e, g)
+	delete(all, "Table.Fence") // a condition in a statement of the caller's
 	all["Mint"] = func(ctx context.Context, _ string) error {
 		_, err := g.Mint(ctx, resource, "h")
 		return err
@@ -206,10 +184,7 @@ func askedOnce(t *testing.T, modes []pgx.QueryExecMode) {
 		first := func(name string, trust bool) (first, later int64) {
 			pool, w := wired(t, 1, inMode(mode))
 			g := e.with(func(g *sqlguard.Guard) { g.DB, g.DangerouslyTrustEngine = pool, trust })
-			all := doors(e, g)
-			for row, door := range rowDoors(e, e.table(g)) {
-				all["Table."+row] = door
-			}
+			all := everyDoor(e, g)
 			require.NoError(t, pool.Ping(t.Context()))
 			before := w.unasked()
 			require.NoError(t, all[name](e.ctx(33), "x"), name)
@@ -225,10 +200,8 @@ func askedOnce(t *testing.T, modes []pgx.QueryExecMode) {
 	})
 	inEnv(t, "or once for each DB of another type", func(t *testing.T, e *env) {
 		pool, w := wired(t, 1)
-		conn, err := pool.Acquire(t.Context())
-		require.NoError(t, err)
-		defer conn.Release()
-		g := e.with(func(g *sqlguard.Guard) { g.DB = wrapper{conn.Conn()} })
+		conn := acquire(t, pool)
+		g := e.by(wrapper{conn.Conn()})
 		e.admitted(33)
 		admit := func() { require.NoError(t, g.Admit(e.bounded(), tokenOf(33))) }
 		require.Equal(t, int64(1), w.during(admit))
@@ -250,12 +223,11 @@ func TestAConnectionThatEndsUnderTheQuestion(t *testing.T) {
 	e.admitted(33)
 	for name := range doors(e, e.guard) {
 		pool, _ := wired(t, 1)
-		conn, err := pool.Acquire(t.Context())
-		require.NoError(t, err)
+		conn := acquire(t, pool)
 		pid := conn.Conn().PgConn().PID()
 		conn.Release()
 		e.endSession(pid)
-		err = doors(e, e.by(pool))[name](e.ctx(33), "x")
+		err := doors(e, e.by(pool))[name](e.ctx(33), "x")
 		require.Error(t, err, name)
 		require.NotErrorIs(t, err, guard.ErrUnknown, name)
 		require.NotErrorIs(t, err, guard.ErrUnfenced, name)

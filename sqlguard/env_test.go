@@ -75,6 +75,16 @@ func (e *env) by(db sqlguard.DB) *sqlguard.Guard {
 	return e.with(func(g *sqlguard.Guard) { g.DB = db })
 }
 
+// reporting returns a copy of the guard in report-only mode, with another DB, and what it
+// has reported.
+func (e *env) reporting(db sqlguard.DB) (g *sqlguard.Guard, seen *[]error) {
+	seen = new([]error)
+	return e.with(func(g *sqlguard.Guard) {
+		g.DB, g.DangerouslyReportOnly = db, true
+		g.Hooks.Reported = func(_ context.Context, err error) { *seen = append(*seen, err) }
+	}), seen
+}
+
 // sql qualifies the names of the test's tables with its schema.
 func (e *env) sql(text string) string { return inSchema(e.schema, text) }
 

@@ -140,9 +140,7 @@ func TestNowhereToSendThroughEveryDoor(t *testing.T) {
 		}, "conn closed"},
 		"a pool's connection that has broken": {func(t *testing.T, _ *env) sqlguard.DB {
 			pool, _ := wired(t, 1)
-			conn, err := pool.Acquire(t.Context())
-			require.NoError(t, err)
-			t.Cleanup(conn.Release)
+			conn := acquire(t, pool)
 			require.NoError(t, conn.Conn().Close(t.Context()))
 			return conn
 		}, "conn closed"},
@@ -153,9 +151,7 @@ func TestNowhereToSendThroughEveryDoor(t *testing.T) {
 		}, "no server"},
 		"a pool whose connections are all in use": {func(t *testing.T, _ *env) sqlguard.DB {
 			pool, _ := wired(t, 1)
-			conn, err := pool.Acquire(t.Context())
-			require.NoError(t, err)
-			t.Cleanup(conn.Release)
+			acquire(t, pool)
 			return pool
 		}, "context deadline exceeded"},
 		"a transaction that is over": {func(t *testing.T, e *env) sqlguard.DB {

@@ -79,9 +79,7 @@ func TestInsideATransaction(t *testing.T) {
 		require.Empty(t, outcomes(err))
 	})
 	inEnv(t, "a connection that is inside a transaction is no place to begin one", func(t *testing.T, e *env) {
-		conn, err := e.pool.Acquire(t.Context())
-		require.NoError(t, err)
-		defer conn.Release()
+		conn := acquire(t, e.pool)
 		tx, err := conn.Begin(t.Context())
 		require.NoError(t, err)
 		defer tx.Rollback(t.Context())
@@ -212,9 +210,7 @@ func TestAnIgnoredErrorWritesNothing(t *testing.T) {
 	})
 	inEnv(t, "the twin, in report-only mode, aborts nothing", func(t *testing.T, e *env) {
 		e.admitted(34)
-		twin := e.with(func(g *sqlguard.Guard) {
-			g.DangerouslyReportOnly, g.Hooks.Reported = true, func(context.Context, error) {}
-		})
+		twin, _ := e.reporting(e.pool)
 		tx := e.open(pgx.TxOptions{})
 		require.Error(t, twin.JoinAll(e.ctx(33), tx, nil))
 		require.NoError(t, e.write(t.Context(), "stale")(tx))

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/sqlguard"
@@ -94,13 +95,9 @@ type killed struct {
 
 func newKilled(t *testing.T, spare *testenv.Spare, schema, synchronous string) *killed {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(spare.URL())
-	require.NoError(t, err)
-	config.MaxConns = writers
-	config.ConnConfig.RuntimeParams["synchronous_commit"] = synchronous
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
+	pool := pgtest.Pool(t, spare.URL(), func(c *pgxpool.Config) {
+		c.MaxConns, c.ConnConfig.RuntimeParams["synchronous_commit"] = writers, synchronous
+	})
 	db := stdlib.OpenDBFromPool(pool)
 	defer db.Close()
 	require.NoError(t, migrations.Set{Schema: schema}.Up(t.Context(), db))
@@ -110,7 +107,7 @@ func newKilled(t *testing.T, spare *testenv.Spare, schema, synchronous string) *
 	if synchronous == "on" { // its claims are durable, and would also flush asynchronous commits of the others
 		k.rows, k.doors = &rowguard.Table{Guard: k.fence, Name: pgx.Identifier{schema, "ledger"}, Key: "op", Prefix: "op/"}, 4
 	}
-	_, err = pool.Exec(t.Context(), "SET LOCAL synchronous_commit = on; CREATE TABLE "+k.table+
+	_, err := pool.Exec(t.Context(), "SET LOCAL synchronous_commit = on; CREATE TABLE "+k.table+
 		" (op bigint PRIMARY KEY, last_token bigint NOT NULL DEFAULT 0, last_holder text NOT NULL DEFAULT '')")
 	require.NoError(t, err)
 	return k

@@ -1,7 +1,6 @@
 package sqlguard_test
 
 import (
-	"context"
 	"strings"
 	"sync"
 	"testing"
@@ -119,16 +118,12 @@ func TestFloorIsReported(t *testing.T) {
 	e := newEnv(t)
 	e.admitted(6)
 	require.Equal(t, 1, e.prune(10))
-	var reports []error
-	g := e.with(func(g *sqlguard.Guard) {
-		g.DangerouslyReportOnly = true
-		g.Hooks.Reported = func(_ context.Context, err error) { reports = append(reports, err) }
-	})
+	g, seen := e.reporting(e.pool)
 	ctx := e.ctx(6)
 	require.NoError(t, g.Update(ctx, resource, e.write(ctx, "stale")))
-	require.Len(t, reports, 1)
+	require.Len(t, *seen, 1)
 	var stale *guard.StaleError
-	require.ErrorAs(t, reports[0], &stale)
+	require.ErrorAs(t, (*seen)[0], &stale)
 	require.Equal(t, guard.Mark{Number: 10}, stale.Mark)
 	require.Equal(t, "stale", e.writer())
 }

@@ -92,8 +92,7 @@ func TestEveryDoorInEveryMode(t *testing.T) {
 	inEveryMode(t, modes, func(t *testing.T, mode pgx.QueryExecMode) {
 		e := newEnv(t)
 		pool, w := wired(t, 1, inMode(mode))
-		conn, err := pool.Acquire(t.Context())
-		require.NoError(t, err)
+		conn := acquire(t, pool)
 		every := func(kind string, db sqlguard.DB) {
 			for name, door := range doors(e, e.by(db)) {
 				t.Run(name+" on "+kind, func(t *testing.T) { through(t, e, door) })
@@ -164,28 +163,24 @@ func TestReportOnly(t *testing.T) {
 	for _, mode := range modes {
 		inEnv(t, "judges all and refuses none in mode "+mode.String(), func(t *testing.T, e *env) {
 			pool, _ := wired(t, 1, inMode(mode))
-			var seen []error
-			g := e.with(func(g *sqlguard.Guard) {
-				g.DB, g.DangerouslyReportOnly = pool, true
-				g.Hooks.Reported = func(_ context.Context, err error) { seen = append(seen, err) }
-				g.Hooks.Refused = func(context.Context, error) { t.Error("refused") }
-			})
+			g, seen := e.reporting(pool)
+			g.Hooks.Refused = func(context.Context, error) { t.Error("refused") }
 			for name, door := range doors(e, g) {
 				if name == "On.CopyFrom" || name == "Admit, then write" {
 					continue // compared more than once
 				}
 				e.exec("DELETE FROM marks")
-				seen = nil
+				*seen = nil
 				require.NoError(t, door(e.ctx(34), "34"), name)
-				require.Empty(t, seen, name)
+				require.Empty(t, *seen, name)
 				require.NoError(t, door(e.ctx(33), "stale"), name)
 				require.Equal(t, "stale", e.writer(), name)
-				require.Len(t, seen, 1, name)
-				require.ErrorIs(t, seen[0], guard.ErrStale, name)
+				require.Len(t, *seen, 1, name)
+				require.ErrorIs(t, (*seen)[0], guard.ErrStale, name)
 				require.NoError(t, door(e.as(34, "impostor"), "impostor"), name)
-				require.ErrorIs(t, seen[1], guard.ErrCollision, name)
+				require.ErrorIs(t, (*seen)[1], guard.ErrCollision, name)
 				require.NoError(t, door(e.bounded(), "no token"), name)
-				require.ErrorIs(t, seen[2], token.ErrMissing, name)
+				require.ErrorIs(t, (*seen)[2], token.ErrMissing, name)
 				require.Equal(t, "no token", e.writer(), name)
 				require.Equal(t, "34 h34", e.mark(resource), name)
 			}

@@ -91,9 +91,7 @@ func TestAnEmptyStatementIsAdmitted(t *testing.T) {
 		require.NoError(t, err)
 		rows.Close()
 		require.NoError(t, rows.Err())
-		b := &pgx.Batch{}
-		b.Queue("")
-		require.NoError(t, on.SendBatch(e.ctx(33), b).Close())
+		require.NoError(t, on.SendBatch(e.ctx(33), batch("")).Close())
 		_, err = on.Exec(e.ctx(32), "")
 		require.ErrorIs(t, err, guard.ErrStale)
 	})

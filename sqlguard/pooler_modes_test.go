@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/sqlguard/rowguard"
@@ -48,21 +49,15 @@ func TestStressDescribedStatementsBehindAPooler(t *testing.T) {
 	meddled := func(run func(pool *pgxpool.Pool) error) error {
 		var line *between
 		var meddler pgx.Tx
-		config, err := pgxpool.ParseConfig(url)
-		require.NoError(t, err)
-		config.MaxConns = 1
-		inMode(pgx.QueryExecModeDescribeExec)(config)
-		config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-			line = &between{Conn: conn}
-			return line, err
-		}
-		pool, err := pgxpool.NewWithConfig(t.Context(), config)
-		require.NoError(t, err)
-		defer pool.Close()
+		pool := pgtest.Pool(t, url, func(c *pgxpool.Config) {
+			pgtest.One(c)
+			inMode(pgx.QueryExecModeDescribeExec)(c)
+			pgtest.Wrap(c, func(conn net.Conn) (net.Conn, error) { line = &between{Conn: conn}; return line, nil })
+		})
 		require.NoError(t, pool.Ping(t.Context()))
 		meddlers := client(t, url, pgx.QueryExecModeExec, 1)
 		line.trips, line.do = 0, func() {
+			var err error
 			meddler, err = meddlers.Begin(t.Context())
 			require.NoError(t, err)
 		}

@@ -29,15 +29,10 @@ type splitter struct {
 func newSplitter(t *testing.T) *splitter {
 	t.Helper()
 	s := &splitter{primary: testenv.OwnPostgres(t)}
-	testenv.Migrate(t, s.primary.URL())
-	pool, err := pgxpool.New(t.Context(), s.primary.URL())
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	s.env = &env{t: t, pool: pool, schema: "fencepost", guard: &sqlguard.Guard{DB: pool, IdleTimeout: patient}}
-	s.exec("CREATE TABLE accounts (id bigint PRIMARY KEY, writer text NOT NULL DEFAULT '')")
+	s.env = envOn(t, s.primary.URL())
 	s.exec("SELECT fencepost.add_mark_columns('accounts'::text::regclass)")
-	s.exec("INSERT INTO accounts (id) VALUES (42)")
 	s.standby = s.primary.Standby()
+	var err error
 	s.replay, err = pgx.Connect(t.Context(), s.standby.URL())
 	require.NoError(t, err)
 	t.Cleanup(func() { s.replay.Close(context.WithoutCancel(t.Context())) })
@@ -99,7 +94,7 @@ func (s *splitter) stale(pools []*pgxpool.Pool, try func(ctx context.Context, po
 	s.lags()
 	s.admitted(34)
 	for i, mode := range modes {
-		s.exec("INSERT INTO accounts VALUES (42, '34') ON CONFLICT (id) DO UPDATE SET writer = '34'")
+		s.exec("INSERT INTO accounts (id, writer) VALUES (42, '34') ON CONFLICT (id) DO UPDATE SET writer = '34'")
 		err := try(s.ctx(33), pools[i])
 		if s.writer() == "33" {
 			written++
@@ -235,12 +230,9 @@ var openAt = map[string]bool{
 
 // everyDoor are the doors of the guard and of the table.
 func (s *splitter) everyDoor(g *sqlguard.Guard) map[string]func(ctx context.Context, writer string) error {
-	all, table := doors(s.env, g), s.table(g)
-	for name, door := range rowDoors(s.env, table) {
-		all["Table."+name] = door
-	}
+	all := everyDoor(s.env, g)
 	all["Table.Insert"] = func(ctx context.Context, writer string) error {
-		return table.Insert(ctx, 42, rowguard.Set{"writer": writer})
+		return s.table(g).Insert(ctx, 42, rowguard.Set{"writer": writer})
 	}
 	return all
 }
@@ -267,7 +259,7 @@ func (s *splitter) refusedByTheStandby(t *testing.T) {
 				require.Contains(t, []string{"25006", "0A000"}, outcomeCode(err), "%s in mode %s: %v", name, mode, err)
 				requireOutcome(t, name, err, mode)
 				switch name {
-				case "Table.Update", "Table.Fence", "Table.Fence, by name": // one statement without an admission
+				case "Table.Update", "Table.Fence": // one statement without an admission
 				default:
 					require.ErrorContains(t, err, "the admission was sent to a standby", name)
 				}
@@ -279,12 +271,11 @@ func (s *splitter) refusedByTheStandby(t *testing.T) {
 		_, err = g.Mint(s.bounded(), resource, "h")
 		require.ErrorContains(t, err, "the admission was sent to a standby")
 		require.Empty(t, outcomes(err), "a number that was not returned is not used")
-		var seen []error
-		g.DangerouslyReportOnly, g.Hooks.Reported = true, func(_ context.Context, err error) { seen = append(seen, err) }
+		g, seen := s.reporting(pool)
 		_, err = g.On(resource).Exec(s.ctx(32), "SELECT 1 FROM fencepost.accounts")
 		require.NoError(t, err, "report-only mode goes on")
-		require.Len(t, seen, 1)
-		require.ErrorContains(t, seen[0], "was not compared with the mark: the admission was sent to a standby")
+		require.Len(t, *seen, 1)
+		require.ErrorContains(t, (*seen)[0], "was not compared with the mark: the admission was sent to a standby")
 		pool.Close()
 	}
 }
@@ -295,9 +286,7 @@ func (s *splitter) lagging(t *testing.T) {
 	s.lags()
 	s.exec("CREATE FUNCTION fencepost.admit_later() RETURNS void LANGUAGE sql AS 'SELECT'")
 	s.exec("UPDATE accounts SET writer = ''")
-	b := &pgx.Batch{}
-	b.Queue("SELECT fencepost.admit_later()")
-	b.Queue("UPDATE fencepost.accounts SET writer = 'behind it' WHERE id = 42")
+	b := batch("SELECT fencepost.admit_later()", "UPDATE fencepost.accounts SET writer = 'behind it' WHERE id = 42")
 	err := client(t, s.url, pgx.QueryExecModeExec, 1).SendBatch(s.ctx(33), b).Close()
 	require.Equal(t, "42883", outcomeCode(err))
 	require.Equal(t, "behind it", s.writer(), "why this error leaves the outcome open")

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
@@ -147,14 +148,7 @@ var pooledModes = []pgx.QueryExecMode{
 // client returns a pool of at most size connections to a pooler.
 func client(t testing.TB, url string, mode pgx.QueryExecMode, size int32) *pgxpool.Pool {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(url)
-	require.NoError(t, err)
-	config.MaxConns = size
-	inMode(mode)(config)
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	return pool
+	return pgtest.Pool(t, url, func(c *pgxpool.Config) { c.MaxConns = size; inMode(mode)(c) })
 }
 
 // session is the state that a client finds in a session of the pooler.

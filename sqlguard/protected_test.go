@@ -1,14 +1,11 @@
 package sqlguard_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
-
-	"github.com/fencepost/fencepost/sqlguard"
 )
 
 // protected returns an env whose accounts are a protected table, in that mode, or not if it
@@ -64,9 +61,7 @@ func TestUnadmittedWritesOfAProtectedTable(t *testing.T) {
 			return tx.Commit(ctx)
 		},
 		"by every door of a guard that only reports": func(e *env) (err error) {
-			g := e.with(func(g *sqlguard.Guard) {
-				g.DangerouslyReportOnly, g.Hooks.Reported = true, func(context.Context, error) {}
-			})
+			g, _ := e.reporting(e.pool)
 			refused := 0
 			all := doors(e, g)
 			for name, door := range all {

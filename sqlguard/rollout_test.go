@@ -1,7 +1,6 @@
 package sqlguard_test
 
 import (
-	"context"
 	"sync/atomic"
 	"testing"
 
@@ -10,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/internal/test/testenv"
-	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
 )
 
 // The steps of docs/rollout.md, in their order, with an old program without a guard
@@ -24,11 +22,7 @@ func TestRollOut(t *testing.T) {
 		_, err := pool.Exec(t.Context(), e.sql("UPDATE accounts SET writer = $1 WHERE id = 42"), writer)
 		return err
 	}
-	var reports atomic.Int64
-	reporting := e.with(func(g *sqlguard.Guard) {
-		g.DB, g.DangerouslyReportOnly = pool, true
-		g.Hooks.Reported = func(context.Context, error) { reports.Add(1) }
-	})
+	reporting, reports := e.reporting(pool)
 	enforcing := e.by(pool)
 	protect := func(mode string) {
 		e.exec("SELECT "+e.schema+".protect($1::text::regclass, $2, $3)", e.schema+".accounts", "'account/' || id", mode)
@@ -39,7 +33,7 @@ func TestRollOut(t *testing.T) {
 	require.NoError(t, old("old"))
 	require.NoError(t, reporting.Update(e.ctx(33), resource, e.write(e.bounded(), "33, late")))
 	require.NoError(t, reporting.Update(e.bounded(), resource, e.write(e.bounded(), "without a token")))
-	require.Equal(t, int64(2), reports.Load(), "one stale, one without a token")
+	require.Len(t, *reports, 2, "one stale, one without a token")
 	require.Equal(t, "34 h34", e.mark(resource))
 
 	// 2. Enforce: new programs are refused, old ones are not yet.
@@ -71,16 +65,12 @@ func TestRollOut(t *testing.T) {
 // warned returns a pool that counts the warnings of protected tables.
 func warned(t testing.TB) (*pgxpool.Pool, *atomic.Int64) {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(testenv.PostgresURL(t))
-	require.NoError(t, err)
 	warnings := new(atomic.Int64)
-	config.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		if n.Code == "ZF003" {
-			warnings.Add(1)
+	return pgtest.Connect(t, func(c *pgxpool.Config) {
+		c.ConnConfig.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+			if n.Code == "ZF003" {
+				warnings.Add(1)
+			}
 		}
-	}
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	return pool, warnings
+	}), warnings
 }

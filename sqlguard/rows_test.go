@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/sqlguard"
@@ -56,11 +55,6 @@ func tokenOf(number int64) token.Token {
 	return token.Token{Resource: resource, Number: number, Holder: fmt.Sprintf("h%d", number)}
 }
 
-// querier runs hand-written statements.
-type querier interface {
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-}
-
 // wrapper is a DB that exposes only SendBatch.
 type wrapper struct{ *pgx.Conn }
 
@@ -97,23 +91,20 @@ func rowDoors(e *env, accounts *rowguard.Table) map[string]func(ctx context.Cont
 				return err
 			}
 			f := own.Clauses("a", writer)
-			tag, err := accounts.Guard.DB.(querier).Exec(ctx, e.sql("UPDATE accounts AS a SET writer = $1, "+f.Set+" WHERE "+f.Where), f.Args...)
-			if err == nil && tag.RowsAffected() == 0 {
-				err = accounts.Explain(ctx, 42)
-			}
-			return err
-		},
-		"Fence, by name": func(ctx context.Context, writer string) error {
-			own, err := accounts.Fence(ctx, 42)
-			if err != nil {
-				return err
-			}
-			f := own.Named("", pgx.NamedArgs{"writer": writer})
-			tag, err := accounts.Guard.DB.(querier).Exec(ctx, e.sql("UPDATE accounts SET writer = @writer, "+f.Set+" WHERE "+f.Where), f.Args)
+			tag, err := accounts.Guard.DB.(execer).Exec(ctx, e.sql("UPDATE accounts AS a SET writer = $1, "+f.Set+" WHERE "+f.Where), f.Args...)
 			if err == nil && tag.RowsAffected() == 0 {
 				err = accounts.Explain(ctx, 42)
 			}
 			return err
 		},
 	}
+}
+
+// everyDoor are the doors of a guard, and those of a table of it, which begin with "Table.".
+func everyDoor(e *env, g *sqlguard.Guard) map[string]func(ctx context.Context, writer string) error {
+	all := doors(e, g)
+	for name, door := range rowDoors(e, e.table(g)) {
+		all["Table."+name] = door
+	}
+	return all
 }

@@ -2,6 +2,7 @@ package sqlguard_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net"
@@ -21,10 +22,12 @@ import (
 	"github.com/fencepost/fencepost/sqlguard"
 )
 
-// commitFault breaks the connection that sends the next COMMIT.
+// commitFault breaks the connection that sends the next COMMIT, or the packet with a word.
 type commitFault struct {
+	word    string // instead of the COMMIT, if not empty
 	armed   atomic.Bool
-	swallow bool   // the COMMIT is not sent
+	stays   bool   // armed, for the next connection
+	swallow bool   // the packet is not sent
 	then    func() // called after that, if not nil
 }
 
@@ -45,10 +48,11 @@ func (c *commitConn) Write(b []byte) (int, error) {
 		_ = c.Close()
 		return len(b), nil
 	}
-	if !bytes.Contains(b, []byte("commit\x00")) || !c.fault.armed.CompareAndSwap(true, false) {
+	word := cmp.Or(c.fault.word, "commit\x00")
+	if !bytes.Contains(b, []byte(word)) || !c.fault.armed.CompareAndSwap(true, c.fault.stays) {
 		return c.Conn.Write(b)
 	}
-	c.broken.Store(true)
+	c.broken.Store(true) // before it is sent: if that takes long, pgx reads meanwhile
 	n := len(b)
 	var err error
 	if !c.fault.swallow {

@@ -69,9 +69,7 @@ func TestSteps(t *testing.T) {
 		}, nil, all("begin", "applied")},
 		"On.QueryRow, a read": {func() error { return on.QueryRow(ctx, "SELECT 1").Scan(nil) }, nil, all("begin", "undone")},
 		"On.SendBatch": {func() error {
-			b := &pgx.Batch{}
-			b.Queue(e.sql("UPDATE accounts SET writer = 'x' WHERE id = 42"))
-			return on.SendBatch(ctx, b).Close()
+			return on.SendBatch(ctx, batch(e.sql("UPDATE accounts SET writer = 'x' WHERE id = 42"))).Close()
 		}, nil, all("begin", "applied")},
 		"Admit":          {func() error { return e.guard.Admit(ctx, token.Token{Resource: resource, Number: 33, Holder: "h33"}) }, nil, all("begin", "undone")},
 		"Admit, refused": {func() error { return e.guard.Admit(ctx, token.Token{Resource: resource, Number: 32, Holder: "h32"}) }, guard.ErrStale, all("begin", "undone")},
@@ -230,11 +228,7 @@ func TestALostAnswerIsUnknown(t *testing.T) {
 				if first, begins := strings.CutSuffix(name, ", in BEGIN and COMMIT"); begins {
 					g.Tx.IsoLevel, door = pgx.ReadCommitted, first
 				}
-				write := doors(e.env, g)[door]
-				if row, found := strings.CutPrefix(door, "Table."); found {
-					write = rowDoors(e.env, e.table(g))[row]
-				}
-				return write(h.Listen(e.ctx(33)), "x")
+				return everyDoor(e.env, g)[door](h.Listen(e.ctx(33)), "x")
 			}
 			t.Run(name, func(t *testing.T) {
 				e.exec("UPDATE accounts SET writer = ''")

@@ -154,10 +154,7 @@ func TestAStatementInDisguiseEndsNoTransaction(t *testing.T) {
 			_, err = on.Query(e.ctx(33), end)
 			require.ErrorContains(t, err, "sqlguard: ", end)
 			require.ErrorContains(t, on.QueryRow(e.ctx(33), end).Scan(), "sqlguard: ", end)
-			b := &pgx.Batch{}
-			b.Queue(e.sql(set))
-			b.Queue(end)
-			require.ErrorContains(t, on.SendBatch(e.ctx(33), b).Close(), "sqlguard: ", end)
+			require.ErrorContains(t, on.SendBatch(e.ctx(33), batch(e.sql(set), end)).Close(), "sqlguard: ", end)
 			_, err = on.Exec(e.ctx(33), "SELECT 1", rewriting(end))
 			require.ErrorContains(t, err, "sqlguard: ", end)
 		}
@@ -228,10 +225,7 @@ func TestAPreparedEndIsUnknown(t *testing.T) {
 			return rows.Err()
 		},
 		"SendBatch": func(ctx context.Context, on sqlguard.Conn, sql func(string) string, end string) error {
-			b := &pgx.Batch{}
-			b.Queue(end)
-			b.Queue(sql(set))
-			return on.SendBatch(ctx, b).Close()
+			return on.SendBatch(ctx, batch(end, sql(set))).Close()
 		},
 		"SendBatch, with callbacks": func(ctx context.Context, on sqlguard.Conn, sql func(string) string, end string) error {
 			b := &pgx.Batch{}
@@ -240,10 +234,7 @@ func TestAPreparedEndIsUnknown(t *testing.T) {
 			return on.SendBatch(ctx, b).Close()
 		},
 		"SendBatch, read one by one": func(ctx context.Context, on sqlguard.Conn, sql func(string) string, end string) error {
-			b := &pgx.Batch{}
-			b.Queue(end)
-			b.Queue(sql(set))
-			br := on.SendBatch(ctx, b)
+			br := on.SendBatch(ctx, batch(end, sql(set)))
 			_ = br.QueryRow().Scan()
 			_, _ = br.Exec()
 			return br.Close()
@@ -284,16 +275,12 @@ func TestAGuardedStatementEndsNoTransaction(t *testing.T) {
 	} {
 		_, err := on.Exec(e.ctx(33), end)
 		require.ErrorContains(t, err, "already runs in a transaction", end)
-		b := &pgx.Batch{}
-		b.Queue(e.sql("UPDATE accounts SET writer = 'x' WHERE id = 42"))
-		b.Queue(end)
+		b := batch(e.sql("UPDATE accounts SET writer = 'x' WHERE id = 42"), end)
 		require.ErrorContains(t, on.SendBatch(e.ctx(33), b).Close(), "already runs in a transaction", end)
 	}
 	require.Empty(t, e.writer(), "nothing was applied")
-	b := &pgx.Batch{}
-	for _, text := range []string{"SAVEPOINT a", "UPDATE accounts SET writer = 'x' WHERE id = 42", "ROLLBACK TO a", "UPDATE accounts SET writer = 'y' WHERE id = 42"} {
-		b.Queue(e.sql(text))
-	}
+	b := batch("SAVEPOINT a", e.sql("UPDATE accounts SET writer = 'x' WHERE id = 42"),
+		"ROLLBACK TO a", e.sql("UPDATE accounts SET writer = 'y' WHERE id = 42"))
 	require.NoError(t, on.SendBatch(e.ctx(33), b).Close())
 	require.Equal(t, "y", e.writer(), "savepoints are the caller's")
 

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/sqlguard"
@@ -214,9 +214,7 @@ func TestStressTheMostResourcesOfOneCall(t *testing.T) {
 	t.Parallel()
 	server := testenv.OwnPostgres(t, "max_locks_per_transaction=64", "max_connections=100")
 	testenv.Migrate(t, server.URL())
-	pool, err := pgxpool.New(t.Context(), server.URL())
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
+	pool := pgtest.Pool(t, server.URL(), nil)
 	g := &sqlguard.Guard{DB: pool, IdleTimeout: patient}
 	count := func(sql string) (n int) {
 		require.NoError(t, pool.QueryRow(t.Context(), sql).Scan(&n))
@@ -242,7 +240,7 @@ func TestStressTheMostResourcesOfOneCall(t *testing.T) {
 	}
 
 	over, names := many(ctx, 1001, "over")
-	err = g.UpdateAll(over, append(names, names...), nil)
+	err := g.UpdateAll(over, append(names, names...), nil)
 	require.EqualError(t, err, "sqlguard: nothing was sent: 1001 resources in one call, the limit is 1000")
 	require.ErrorContains(t, g.JoinAll(over, begin(), names), "nothing was sent: 1001 resources in one call")
 	require.Zero(t, count(marks), "no mark was raised")

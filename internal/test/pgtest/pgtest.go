@@ -25,13 +25,13 @@ const (
 )
 
 // Connect returns a pool of the shared server whose settings set has changed.
-func Connect(t *testing.T, set func(*pgxpool.Config)) *pgxpool.Pool {
+func Connect(t testing.TB, set func(*pgxpool.Config)) *pgxpool.Pool {
 	t.Helper()
 	return Pool(t, testenv.PostgresURL(t), set)
 }
 
 // Pool returns a pool of any server. A nil set changes nothing.
-func Pool(t *testing.T, url string, set func(*pgxpool.Config)) *pgxpool.Pool {
+func Pool(t testing.TB, url string, set func(*pgxpool.Config)) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
 	require.NoError(t, err)
