@@ -21,11 +21,14 @@ import (
 
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
-	e := newEnv(t)
+	e := newRows(t)
 	pool, w := wired(t, 1)
 	g := e.by(pool)
 	reporting, _ := e.reporting(pool)
-	e.admitted(33)
+	accounts, reportingTable := e.table(g), e.table(reporting)
+	protected := *accounts
+	protected.Protected = true
+	e.claimed(33)
 	ctx, zombie := e.ctx(33), e.ctx(32)
 	statement := e.sql("UPDATE accounts SET writer = 'x' WHERE id = 42")
 	e.exec("CREATE PROCEDURE " + e.schema + ".nothing() LANGUAGE sql AS ''")
@@ -65,62 +68,37 @@ func TestRoundTrips(t *testing.T) {
 			return err
 		}, guard.ErrStale},
 		"On, report-only":  {1, func() error { _, err := reporting.On(resource).Exec(zombie, statement); return err }, nil},
-		"Admit":            {1, func() error { return g.Admit(ctx, token.Token{Resource: resource, Number: 33, Holder: "h33"}) }, nil},
-		"Admit, refused":   {2, func() error { return g.Admit(ctx, token.Token{Resource: resource, Number: 32, Holder: "h32"}) }, guard.ErrStale},
+		"Admit":            {1, func() error { return g.Admit(ctx, tokenOf(33)) }, nil},
+		"Admit, refused":   {2, func() error { return g.Admit(ctx, tokenOf(32)) }, guard.ErrStale},
 		"Mint":             {1, func() error { _, err := g.Mint(ctx, "account/44", "h"); return err }, nil},
 		"a batch":          {1, func() error { return g.On(resource).SendBatch(ctx, batch(statement, statement)).Close() }, nil},
 		"a batch, refused": {2, func() error { return g.On(resource).SendBatch(zombie, batch(statement)).Close() }, guard.ErrStale},
 		"a query":          {1, func() error { return g.On(resource).QueryRow(ctx, statement+" RETURNING id").Scan(nil) }, nil},
+		"the plain statement": {1, func() error {
+			_, err := pool.Exec(ctx, e.sql("UPDATE accounts SET writer = $1 WHERE id = $2"), "x", 42)
+			return err
+		}, nil},
+		"Table, Update":              {1, func() error { return accounts.Update(ctx, 42, setWriter) }, nil},
+		"Table, Update, refused":     {2, func() error { return accounts.Update(zombie, 42, setWriter) }, guard.ErrStale},
+		"Table, Update, report-only": {1, func() error { return reportingTable.Update(zombie, 42, setWriter) }, nil},
+		"Table, Update, protected":   {1, func() error { return protected.Update(ctx, 42, setWriter) }, nil},
+		"Table, Upsert":              {1, func() error { return accounts.Upsert(ctx, 42, setWriter) }, nil},
+		"Table, Upsert, refused":     {1, func() error { return accounts.Upsert(zombie, 42, setWriter) }, guard.ErrStale},
+		"Table, Delete, then Insert": {2, func() error { return rowDoors(e.env, accounts)["Delete, then Insert"](ctx, "x") }, nil},
+		"Table, Delete, refused":     {1, func() error { return accounts.Delete(zombie, 42) }, guard.ErrStale},
+		"Table, Claim":               {1, func() error { return accounts.Claim(ctx, tokenOf(33)) }, nil},
+		"Table, Claim, refused":      {2, func() error { return accounts.Claim(ctx, tokenOf(32)) }, guard.ErrStale},
+		"Table, Claim, report-only":  {1, func() error { return reportingTable.Claim(ctx, tokenOf(32)) }, nil},
+		"Table, Explain":             {1, func() error { return accounts.Explain(zombie, 42) }, guard.ErrStale},
 	} {
 		t.Run(fmt.Sprintf("%s: %d", name, c.trips), func(t *testing.T) {
-			got := w.during(func() { require.ErrorIs(t, c.call(), c.is) })
-			require.Equal(t, c.trips, got)
+			require.Equal(t, c.trips, w.during(func() { require.ErrorIs(t, c.call(), c.is) }))
 		})
 	}
 	require.Equal(t, int64(3), w.during(plainly), "the unguarded closure")
 	pings := w.pings.Load()
 	require.NoError(t, g.Update(ctx, resource, func(tx pgx.Tx) error { time.Sleep(150 * time.Millisecond); return e.write(ctx, "x")(tx) }))
 	require.Greater(t, w.pings.Load(), pings, "an Update that lasts asks before it commits")
-	require.Equal(t, int64(1), w.dials.Load(), "the connection survives every refusal")
-}
-
-func TestRoundTripsOfATable(t *testing.T) {
-	t.Parallel()
-	e := newRows(t)
-	pool, w := wired(t, 1)
-	accounts := e.table(e.by(pool))
-	g, _ := e.reporting(pool)
-	reporting := e.table(g)
-	protected := *accounts
-	protected.Protected = true
-	e.claimed(33)
-	ctx, zombie := e.ctx(33), e.ctx(32)
-	for name, c := range map[string]struct {
-		trips int64
-		call  func() error
-		is    error
-	}{
-		"the plain statement": {1, func() error {
-			_, err := pool.Exec(ctx, e.sql("UPDATE accounts SET writer = $1 WHERE id = $2"), "x", 42)
-			return err
-		}, nil},
-		"Update":              {1, func() error { return accounts.Update(ctx, 42, setWriter) }, nil},
-		"Update, refused":     {2, func() error { return accounts.Update(zombie, 42, setWriter) }, guard.ErrStale},
-		"Update, report-only": {1, func() error { return reporting.Update(zombie, 42, setWriter) }, nil},
-		"Update, protected":   {1, func() error { return protected.Update(ctx, 42, setWriter) }, nil},
-		"Upsert":              {1, func() error { return accounts.Upsert(ctx, 42, setWriter) }, nil},
-		"Upsert, refused":     {1, func() error { return accounts.Upsert(zombie, 42, setWriter) }, guard.ErrStale},
-		"Delete, then Insert": {2, func() error { return rowDoors(e.env, accounts)["Delete, then Insert"](ctx, "x") }, nil},
-		"Delete, refused":     {1, func() error { return accounts.Delete(zombie, 42) }, guard.ErrStale},
-		"Claim":               {1, func() error { return accounts.Claim(ctx, tokenOf(33)) }, nil},
-		"Claim, refused":      {2, func() error { return accounts.Claim(ctx, tokenOf(32)) }, guard.ErrStale},
-		"Claim, report-only":  {1, func() error { return reporting.Claim(ctx, tokenOf(32)) }, nil},
-		"Explain":             {1, func() error { return accounts.Explain(zombie, 42) }, guard.ErrStale},
-	} {
-		t.Run(fmt.Sprintf("%s: %d", name, c.trips), func(t *testing.T) {
-			require.Equal(t, c.trips, w.during(func() { require.ErrorIs(t, c.call(), c.is) }))
-		})
-	}
 	require.Equal(t, int64(1), w.dials.Load(), "the connection survives every refusal")
 }
 

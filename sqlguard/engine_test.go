@@ -34,12 +34,8 @@ func newLookAlike(t *testing.T, becomes string) *env {
 	server := testenv.OwnPostgres(t)
 	e := envOn(t, server.URL())
 	e.exec("ALTER TABLE accounts ADD last_token bigint, ADD last_holder text")
-	conn, err := pgx.Connect(t.Context(), server.URL())
-	require.NoError(t, err)
-	defer conn.Close(t.Context())
-	_, err = conn.PgConn().Exec(t.Context(), becomes).ReadAll()
-	require.NoError(t, err)
-	e.pool.Reset() // a session caches the functions that it has called
+	e.exec(becomes)
+	e.pool.Reset() // a session has the settings of becomes, and caches the functions that it has called
 	return e
 }
 

@@ -18,14 +18,11 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// during returns the steps of call.
-func during(h *hooktest.Record, call func()) (steps []string) {
-	h.Steps, h.Keys = nil, nil
+// during returns the steps of each transaction of call.
+func during(h *hooktest.Record, call func()) []string {
+	h.Steps, h.Keys, h.Notes = nil, nil, nil
 	call()
-	for _, step := range h.Steps {
-		steps = append(steps, string(step))
-	}
-	return steps
+	return h.Transactions()
 }
 
 func TestSteps(t *testing.T) {
@@ -34,7 +31,7 @@ func TestSteps(t *testing.T) {
 	e.admitted(33)
 	var h hooktest.Record
 	ctx, zombie := h.Listen(e.ctx(33)), h.Listen(e.ctx(32))
-	all := func(steps ...string) []string { return steps }
+	undone, applied, committed := "begin undone", "begin applied", "begin admitted commit applied"
 	on := e.guard.On(resource)
 	mine := errors.New("fn's own")
 	inTx := func(do func(tx pgx.Tx) error) func() error {
@@ -43,61 +40,57 @@ func TestSteps(t *testing.T) {
 	for name, c := range map[string]struct {
 		call  func() error
 		is    error
-		steps []string
+		steps string // of one transaction; empty if there is none
 	}{
-		"Update":    {func() error { return e.guard.Update(ctx, resource, e.write(ctx, "x")) }, nil, all("begin", "admitted", "commit", "applied")},
-		"UpdateAll": {func() error { return e.guard.UpdateAll(ctx, []string{resource}, e.write(ctx, "x")) }, nil, all("begin", "admitted", "commit", "applied")},
+		"Update":    {func() error { return e.guard.Update(ctx, resource, e.write(ctx, "x")) }, nil, committed},
+		"UpdateAll": {func() error { return e.guard.UpdateAll(ctx, []string{resource}, e.write(ctx, "x")) }, nil, committed},
 		"Update, whose fn fails": {func() error { return e.guard.Update(ctx, resource, func(pgx.Tx) error { return mine }) },
-			mine, all("begin", "admitted", "undone")},
+			mine, "begin admitted undone"},
 		"Update, whose fn fails with what another write came to": {func() error { return e.guard.Update(ctx, resource, func(pgx.Tx) error { return guard.ErrUnknown }) },
-			guard.ErrUnknown, all("begin", "admitted", "undone")},
-		"Update, refused": {func() error { return e.guard.Update(zombie, resource, e.write(ctx, "x")) }, guard.ErrStale, all("begin", "undone")},
+			guard.ErrUnknown, "begin admitted undone"},
+		"Update, refused": {func() error { return e.guard.Update(zombie, resource, e.write(ctx, "x")) }, guard.ErrStale, undone},
 		"Update, without a token": {func() error { return e.guard.Update(ctx, "account/43", e.write(ctx, "x")) },
-			token.ErrMissing, nil},
+			token.ErrMissing, ""},
 		"On.Exec": {func() error {
 			_, err := on.Exec(ctx, e.sql("UPDATE accounts SET writer = 'x' WHERE id = 42"))
 			return err
-		}, nil, all("begin", "applied")},
+		}, nil, applied},
 		"On.Exec, no row": {func() error {
 			_, err := on.Exec(ctx, e.sql("UPDATE accounts SET writer = 'x' WHERE id = 7"))
 			return err
-		}, nil, all("begin", "undone")},
-		"On.Exec, a read":  {func() error { _, err := on.Exec(ctx, "SELECT 1"); return err }, nil, all("begin", "undone")},
-		"On.Exec, refused": {func() error { _, err := on.Exec(zombie, "SELECT 1"); return err }, guard.ErrStale, all("begin", "undone")},
+		}, nil, undone},
+		"On.Exec, a read":  {func() error { _, err := on.Exec(ctx, "SELECT 1"); return err }, nil, undone},
+		"On.Exec, refused": {func() error { _, err := on.Exec(zombie, "SELECT 1"); return err }, guard.ErrStale, undone},
 		"On.QueryRow": {func() error {
 			return on.QueryRow(ctx, e.sql("UPDATE accounts SET writer = 'x' WHERE id = 42 RETURNING id")).Scan(nil)
-		}, nil, all("begin", "applied")},
-		"On.QueryRow, a read": {func() error { return on.QueryRow(ctx, "SELECT 1").Scan(nil) }, nil, all("begin", "undone")},
+		}, nil, applied},
+		"On.QueryRow, a read": {func() error { return on.QueryRow(ctx, "SELECT 1").Scan(nil) }, nil, undone},
 		"On.SendBatch": {func() error {
 			return on.SendBatch(ctx, batch(e.sql("UPDATE accounts SET writer = 'x' WHERE id = 42"))).Close()
-		}, nil, all("begin", "applied")},
-		"Admit":          {func() error { return e.guard.Admit(ctx, token.Token{Resource: resource, Number: 33, Holder: "h33"}) }, nil, all("begin", "undone")},
-		"Admit, refused": {func() error { return e.guard.Admit(ctx, token.Token{Resource: resource, Number: 32, Holder: "h32"}) }, guard.ErrStale, all("begin", "undone")},
-		"Join":           {inTx(func(tx pgx.Tx) error { return e.guard.Join(ctx, tx, resource) }), nil, all("statement", "admitted")},
-		"Join, refused":  {inTx(func(tx pgx.Tx) error { return e.guard.Join(zombie, tx, resource) }), guard.ErrStale, all("statement")},
+		}, nil, applied},
+		"Admit":          {func() error { return e.guard.Admit(ctx, tokenOf(33)) }, nil, undone},
+		"Admit, refused": {func() error { return e.guard.Admit(ctx, tokenOf(32)) }, guard.ErrStale, undone},
+		"Join":           {inTx(func(tx pgx.Tx) error { return e.guard.Join(ctx, tx, resource) }), nil, "statement admitted"},
+		"Join, refused":  {inTx(func(tx pgx.Tx) error { return e.guard.Join(zombie, tx, resource) }), guard.ErrStale, "statement"},
 		"Update inside a transaction": {inTx(func(tx pgx.Tx) error {
 			return (&sqlguard.Guard{DB: tx, Schema: e.schema}).Update(ctx, resource, e.write(ctx, "x"))
-		}), nil, all("admitted")},
+		}), nil, "admitted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			steps := during(&h, func() { require.ErrorIs(t, c.call(), c.is) })
-			require.Equal(t, c.steps, steps)
-			for _, key := range h.Keys {
-				require.Equal(t, h.Keys[0], key, "one transaction")
-			}
+			require.Equal(t, c.steps, strings.Join(steps, " | "))
 		})
 	}
 	t.Run("a panic in fn is undone", func(t *testing.T) {
 		steps := during(&h, func() {
 			require.Panics(t, func() { _ = e.guard.Update(ctx, resource, func(pgx.Tx) error { panic("boo") }) })
 		})
-		require.Equal(t, all("begin", "admitted", "undone"), steps)
+		require.Equal(t, []string{"begin admitted undone"}, steps)
 	})
 	t.Run("a token that is new begins, claims, and begins again", func(t *testing.T) {
 		ctx := h.Listen(e.ctx(34))
 		steps := during(&h, func() { require.NoError(t, e.guard.Update(ctx, resource, e.write(ctx, "x"))) })
-		require.Equal(t, all("begin", "undone", "begin", "undone", "begin", "admitted", "commit", "applied"), steps)
-		require.NotSame(t, h.Keys[0], h.Keys[2], "the claim is a transaction of its own")
+		require.Equal(t, []string{undone + " " + committed, undone}, steps, "the claim is a transaction of its own")
 	})
 }
 
@@ -111,10 +104,9 @@ func TestStepsOfOnce(t *testing.T) {
 			h := hooktest.Record{DropReplies: fault == "reply", DropCommits: fault == "commit"}
 			unit := []any{failpoint.Tried{Resource: resource, Key: payment.Key}}
 			repeated := append(unit, failpoint.Repeated{Resource: resource, Key: payment.Key})
-			once := func(number int64, is error, steps []string, notes []any) {
+			once := func(number int64, is error, steps string, notes []any) {
 				t.Helper()
-				h.Notes = nil
-				require.Equal(t, steps, during(&h, func() {
+				require.Equal(t, []string{steps}, during(&h, func() {
 					result, err := e.guard.Once(h.Listen(e.ctx(number)), resource, payment, e.pay("first"))
 					require.ErrorIs(t, err, is)
 					if err == nil {
@@ -123,18 +115,17 @@ func TestStepsOfOnce(t *testing.T) {
 				}))
 				require.Equal(t, notes, h.Notes)
 			}
-			first := []string{"begin", "admitted", "commit", "applied"}
 			if fault != "none" {
-				once(33, guard.ErrUnknown, []string{"begin", "admitted", "commit", "unknown"}, unit)
+				once(33, guard.ErrUnknown, "begin admitted commit unknown", unit)
 			}
 			h.DropReplies, h.DropCommits = false, false
 			if fault != "reply" {
-				once(33, nil, first, unit)
+				once(33, nil, "begin admitted commit applied", unit)
 			}
-			once(33, nil, []string{"begin", "undone"}, repeated)
+			once(33, nil, "begin undone", repeated)
 			e.admitted(34)
-			once(33, nil, []string{"begin", "undone"}, repeated)
-			once(34, nil, []string{"begin", "undone"}, repeated)
+			once(33, nil, "begin undone", repeated)
+			once(34, nil, "begin undone", repeated)
 			require.Equal(t, int64(101), e.balance())
 			e.exec("DELETE FROM units")
 			h.Notes = nil
