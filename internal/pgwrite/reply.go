@@ -98,12 +98,16 @@ func (s *Sent) readReport(tok token.Token) error {
 const olderWriters = "older writers have not finished"
 
 func (c *Call) reportUncompared(ctx context.Context, tok token.Token, reason string) {
-	err := fmt.Errorf("sqlguard: report-only, %s was not compared with the mark: %s", tok, reason)
+	c.report(ctx, fmt.Errorf("sqlguard: report-only, %s was not compared with the mark: %s", tok, reason))
+}
+
+// report reports an error of report-only mode that is no refusal of a token.
+func (c *Call) report(ctx context.Context, err error) {
 	if c.Hooks.Reported != nil {
 		c.Hooks.Reported(ctx, err)
 		return
 	}
-	slog.WarnContext(ctx, err.Error())
+	slog.WarnContext(ctx, "sqlguard: report-only", "error", err)
 }
 
 // notAdmitted closes a request whose admission of tok failed with err.

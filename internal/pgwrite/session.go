@@ -3,7 +3,6 @@ package pgwrite
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"reflect"
 	"strings"
 	"sync"
@@ -68,23 +67,14 @@ func (c *Call) checkEngine(ctx context.Context, s session) error {
 		return nil
 	}
 	err := s.engine(ctx)
-	if c.DangerouslyReportOnly && errors.As(err, new(*engine.Error)) {
-		c.reportEngine(ctx, err)
-		return nil
+	if !c.DangerouslyReportOnly || !errors.As(err, new(*engine.Error)) {
+		return err
 	}
-	return err
-}
-
-// reportEngine reports, once per call, that the guard would have refused the engine.
-func (c *Call) reportEngine(ctx context.Context, err error) {
-	switch {
-	case c.reported:
-	case c.Hooks.Reported != nil:
-		c.Hooks.Reported(ctx, err)
-	default:
-		slog.WarnContext(ctx, "sqlguard: report-only, would have refused", "error", err)
+	if !c.reported { // once per call
+		c.report(ctx, err)
 	}
 	c.reported = true
+	return nil
 }
 
 // engineKey is the key in a connection's CustomData of the result of the engine check:
