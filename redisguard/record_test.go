@@ -2,7 +2,6 @@ package redisguard_test
 
 import (
 	"context"
-	"net"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -90,17 +89,15 @@ func TestAFormerMasterAnswersNoRepeat(t *testing.T) {
 	t.Parallel()
 	was, is := serve(t), serve(t)
 	former, next := was.env(), is.env()
-	host, port, err := net.SplitHostPort(was.Addr())
-	require.NoError(t, err)
-	require.NoError(t, next.client.Do(t.Context(), "replicaof", host, port).Err())
+	is.ReplicaOf(was.RedisServer)
 	require.NoError(t, former.guard.Admit(t.Context(), tok(33, "a")))
 	eventually(t, func() bool { return next.mark() == "33 a" })
 
 	// The replica is cut off, and a unit is applied that it does not get. Then it is promoted.
-	require.NoError(t, next.client.Do(t.Context(), "replicaof", "no", "one").Err())
-	_, err = former.pay(with(t.Context(), 33, "a"), unit, "x")
+	is.Promote()
+	_, err := former.pay(with(t.Context(), 33, "a"), unit, "x")
 	require.NoError(t, err)
-	require.NoError(t, former.client.Do(t.Context(), "replicaof", "127.0.0.1", "1").Err())
+	was.CutOff()
 
 	_, err = former.pay(with(t.Context(), 33, "a"), unit, "x")
 	require.ErrorContains(t, err, "READONLY")

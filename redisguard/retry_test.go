@@ -23,9 +23,7 @@ import (
 func failover(t *testing.T, is *server, next func(net.Conn) net.Conn) *redis.Client {
 	t.Helper()
 	was := serve(t)
-	host, port, err := net.SplitHostPort(is.Addr())
-	require.NoError(t, err)
-	require.NoError(t, was.client().Do(t.Context(), "replicaof", host, port).Err())
+	was.ReplicaOf(is.RedisServer)
 	var dials atomic.Int32
 	return was.client(func(o *redis.Options) {
 		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -3,7 +3,6 @@ package redisguard_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,13 +55,11 @@ func TestAReplicaAdmitsNoToken(t *testing.T) {
 	e := replica.env()
 	onMaster := envOn(t, master.client(), "own")
 	onMaster.applied()
-	host, port, err := net.SplitHostPort(master.Addr())
-	require.NoError(t, err)
-	require.NoError(t, e.client.Do(t.Context(), "replicaof", host, port).Err())
-	eventually(t, func() bool { return e.client.Get(t.Context(), e.guard.MarkKey(resource)).Val() == "33 a" })
+	replica.ReplicaOf(master.RedisServer)
+	require.Equal(t, "33 a", e.mark())
 
 	// From here on it gets no updates, and does not detect that.
-	require.NoError(t, e.client.Do(t.Context(), "replicaof", "127.0.0.1", "1").Err())
+	replica.CutOff()
 	require.NoError(t, onMaster.guard.Admit(t.Context(), tok(35, "b")))
 	e.refuses("READONLY")
 
