@@ -141,13 +141,6 @@ func twoWrites(e *env) string {
 		UPDATE accounts SET writer = 'A second' WHERE id = 42; END $$`
 }
 
-// toCall rewrites any statement into a CALL.
-type toCall struct{ procedure string }
-
-func (r toCall) RewriteQuery(context.Context, *pgx.Conn, string, []any) (string, []any, error) {
-	return "CALL " + r.procedure + "()", nil, nil
-}
-
 // A CALL commits nothing through On, in any disguise.
 //
 // hazard G24
@@ -183,7 +176,7 @@ func TestNoCallRunsInAnImplicitTransaction(t *testing.T) {
 		on := e.by(conn).On(resource)
 		statements := map[string][]any{
 			call: nil, "DO $$ BEGIN COMMIT; END $$": nil, "/* /* */ SELECT ( */ " + call: nil, "-- SELECT (\r" + call: nil, "\n/* SELECT ( */\r\n" + call: nil,
-			"SELECT * FROM rewritten": {toCall{e.schema + ".two_writes"}}, "SELECT @a, * FROM rewritten": {pgx.NamedArgs{"a": 1}, toCall{e.schema + ".two_writes"}},
+			"SELECT * FROM rewritten": {rewriting(call)}, "SELECT @a, * FROM rewritten": {pgx.NamedArgs{"a": 1}, rewriting(call)},
 		}
 		if mode != pgx.QueryExecModeSimpleProtocol { // which has no names
 			statements["purge"], statements["delete old rows"], statements["SELECT"] = nil, nil, nil

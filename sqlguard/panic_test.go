@@ -74,29 +74,6 @@ func TestAPanicInABatchCostsNoConnection(t *testing.T) {
 	}
 }
 
-// pgx does not cache a statement without text, and panics if a batch has one.
-func TestAnEmptyStatementIsAdmitted(t *testing.T) {
-	t.Parallel()
-	inEveryMode(t, modes, func(t *testing.T, mode pgx.QueryExecMode) {
-		e := newEnv(t)
-		pool, _ := wired(t, 1, inMode(mode))
-		on := e.by(pool).On(resource)
-		_, err := pool.Exec(e.bounded(), "")
-		require.NoError(t, err)
-		tag, err := on.Exec(e.ctx(33), "")
-		require.NoError(t, err)
-		require.Zero(t, tag.RowsAffected())
-		require.Equal(t, "33 h33", e.mark(resource))
-		rows, err := on.Query(e.ctx(33), "")
-		require.NoError(t, err)
-		rows.Close()
-		require.NoError(t, rows.Err())
-		require.NoError(t, on.SendBatch(e.ctx(33), batch("")).Close())
-		_, err = on.Exec(e.ctx(32), "")
-		require.ErrorIs(t, err, guard.ErrStale)
-	})
-}
-
 const retries = 10
 
 // hazard G20

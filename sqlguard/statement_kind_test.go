@@ -162,9 +162,20 @@ func TestAStatementInDisguiseEndsNoTransaction(t *testing.T) {
 		_, err := on.Exec(e.ctx(33), e.sql(";; -- so\n"+set+" ; /* and */ ;"))
 		require.NoError(t, err, "what is empty is no statement")
 		require.Equal(t, "x", e.writer())
+		// pgx does not cache a statement without text, and panics if a batch has one.
 		for _, empty := range []string{"", ";", " -- so", "/**/;;"} {
-			_, err := on.Exec(e.ctx(33), empty)
+			e.exec("DELETE FROM marks")
+			tag, err := on.Exec(e.ctx(33), empty)
 			require.NoError(t, err, "%q", empty)
+			require.Zero(t, tag.RowsAffected())
+			require.Equal(t, "33 h33", e.mark(resource), "it is admitted")
+			_, err = on.Exec(e.ctx(32), empty)
+			require.ErrorIs(t, err, guard.ErrStale)
+			rows, err := on.Query(e.ctx(33), empty)
+			require.NoError(t, err)
+			rows.Close()
+			require.NoError(t, rows.Err())
+			require.NoError(t, on.SendBatch(e.ctx(33), batch(empty)).Close())
 			b := &pgx.Batch{}
 			b.Queue(empty)
 			b.Queue(e.sql("UPDATE accounts SET writer = $1 WHERE id = 42"), empty)
