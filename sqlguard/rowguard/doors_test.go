@@ -178,6 +178,10 @@ func TestReportOnly(t *testing.T) {
 		seen = nil
 		require.ErrorIs(t, rows.Update(e.ctx(33), 42, x), guard.ErrRowNotFound, "an ordinary error remains")
 		require.Len(t, seen, 1, "it would have been stale")
+		seen = nil
+		require.NoError(t, e.Guard.Admit(e.base, tokenOf(36)))
+		require.NoError(t, rows.Insert(e.ctx(35), 42, x))
+		require.Len(t, seen, 1, "by the marks table alone")
 	})
 	inEnv(t, "a hook that panics costs no connection", func(t *testing.T, e env) {
 		e.claimed(34)
