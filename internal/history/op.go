@@ -3,6 +3,7 @@ package history
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/fencepost/fencepost/guard"
@@ -134,21 +135,10 @@ func (e *OpError) Error() string {
 		e.Op.Kind, e.Op.Writer, e.Op.Resource, e.Op.Began, e.Op.Ended, e.Reason)
 }
 
-func (k Kind) isKnown() bool {
-	switch k {
-	case Acquire, Renew, Release, Claim, Write, Unit, Read, Mark, Fault:
-		return true
-	}
-	return false
-}
-
-func (o Outcome) isKnown() bool {
-	switch o {
-	case Accepted, Refused, Unknown, Failed:
-		return true
-	}
-	return false
-}
+var (
+	kinds    = []Kind{Acquire, Renew, Release, Claim, Write, Unit, Read, Mark, Fault}
+	outcomes = []Outcome{Accepted, Refused, Unknown, Failed}
+)
 
 // Check returns an [*OpError] if op is malformed: an unknown kind or outcome, no writer
 // or resource, an end before the beginning, a grant without its token, a number below
@@ -166,8 +156,8 @@ var wellFormed = []struct {
 	reason string
 	broken func(*Op) bool
 }{
-	{"no such kind", func(op *Op) bool { return !op.Kind.isKnown() }},
-	{"no such outcome", func(op *Op) bool { return !op.Outcome.isKnown() }},
+	{"no such kind", func(op *Op) bool { return !slices.Contains(kinds, op.Kind) }},
+	{"no such outcome", func(op *Op) bool { return !slices.Contains(outcomes, op.Outcome) }},
 	{"no writer", func(op *Op) bool { return op.Writer == "" }},
 	{"no resource", func(op *Op) bool { return op.Resource == "" }},
 	{"it ended before it began", func(op *Op) bool { return op.Ended < op.Began }},

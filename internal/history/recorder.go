@@ -143,34 +143,7 @@ func encode(w io.Writer, line Line) error {
 	return err
 }
 
-// Decoder reads the lines of a report.
-type Decoder struct {
-	r    *bufio.Reader
-	line int
-}
-
-// NewDecoder returns a Decoder that reads from r. It reads ahead.
-func NewDecoder(r io.Reader) *Decoder { return &Decoder{r: bufio.NewReader(r)} }
-
-// Decode returns the next line, or [io.EOF] after the last. It returns
-// [io.ErrUnexpectedEOF] if the last line is cut off, as a killed process may leave it,
-// and another error for a malformed op or an unknown field.
-func (d *Decoder) Decode() (Line, error) {
-	text, err := d.r.ReadBytes('\n')
-	if errors.Is(err, io.EOF) && len(text) > 0 {
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil {
-		return Line{}, err
-	}
-	d.line++
-	line, err := parse(text)
-	if err != nil {
-		return Line{}, fmt.Errorf("history: line %d: %w", d.line, err)
-	}
-	return line, nil
-}
-
+// parse returns an error for a malformed op or an unknown field.
 func parse(text []byte) (Line, error) {
 	var line Line
 	strict := json.NewDecoder(bytes.NewReader(text))
@@ -193,7 +166,7 @@ func parse(text []byte) (Line, error) {
 // ignored: its writer was killed, and the line before it has the op as open. If Merge
 // returns an error, it has recorded nothing.
 func (r *Recorder) Merge(reader io.Reader) error {
-	lines, err := r.read(NewDecoder(reader))
+	lines, err := r.read(bufio.NewReader(reader))
 	if err != nil {
 		return err
 	}
@@ -208,17 +181,22 @@ func (r *Recorder) Merge(reader io.Reader) error {
 }
 
 // read returns the last line of each id, in this recorder's time.
-func (r *Recorder) read(d *Decoder) (map[uint64]Line, error) {
+func (r *Recorder) read(report *bufio.Reader) (map[uint64]Line, error) {
 	lines := make(map[uint64]Line)
 	var late time.Duration
 	started := false
-	for {
-		line, err := d.Decode()
-		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	for n := 1; ; n++ {
+		text, err := report.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
 			return lines, nil
-		case err != nil:
+		}
+		if err != nil {
 			return nil, err
+		}
+		line, err := parse(text)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("history: line %d: %w", n, err)
 		case !line.Started.IsZero():
 			late, started = line.Started.Round(0).Sub(r.started.Round(0)), true
 		case !started || line.ID == 0:

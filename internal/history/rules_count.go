@@ -1,6 +1,7 @@
 package history
 
 import (
+	"container/heap"
 	"fmt"
 	"slices"
 	"sort"
@@ -337,12 +338,12 @@ func unexplained(spans []span, top int) int {
 	for k := 1; k <= top; k++ {
 		spans = open.admit(spans, k)
 		for len(open) > 0 && open[0].last < k {
-			open.pop()
+			heap.Pop(&open)
 		}
 		if len(open) == 0 {
 			return k
 		}
-		open.pop()
+		heap.Pop(&open)
 	}
 	return 0
 }
@@ -357,51 +358,35 @@ func missing(spans []span, top int) (span, bool) {
 			continue
 		}
 		if open[0].last < k {
-			return open[0], true
+			return *open[0], true
 		}
-		open.pop()
+		heap.Pop(&open)
 	}
 	return span{}, false
 }
 
-// deadlines is a heap of spans, by their last steps. (container/heap boxes each span,
-// which makes Check a third slower.)
-type deadlines []span
+// deadlines is a heap of spans, by their last steps.
+type deadlines []*span
+
+func (d deadlines) Len() int           { return len(d) }
+func (d deadlines) Less(i, j int) bool { return d[i].last < d[j].last }
+func (d deadlines) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
+func (d *deadlines) Push(sp any)       { *d = append(*d, sp.(*span)) }
+
+func (d *deadlines) Pop() any {
+	last := len(*d) - 1
+	sp := (*d)[last]
+	*d = (*d)[:last]
+	return sp
+}
 
 // admit adds those of spans that begin by step k, and returns the others.
 func (d *deadlines) admit(spans []span, k int) []span {
 	for len(spans) > 0 && spans[0].first <= k {
-		d.push(spans[0])
+		heap.Push(d, &spans[0])
 		spans = spans[1:]
 	}
 	return spans
-}
-
-func (d *deadlines) push(sp span) {
-	*d = append(*d, sp)
-	h := *d
-	for i := len(h) - 1; i > 0 && h[i].last < h[(i-1)/2].last; i = (i - 1) / 2 {
-		h[i], h[(i-1)/2] = h[(i-1)/2], h[i]
-	}
-}
-
-// pop removes the span whose last step comes first.
-func (d *deadlines) pop() {
-	h := *d
-	h[0] = h[len(h)-1]
-	h = h[:len(h)-1]
-	*d = h
-	for i := 0; 2*i+1 < len(h); {
-		child := 2*i + 1
-		if child+1 < len(h) && h[child+1].last < h[child].last {
-			child++
-		}
-		if h[i].last <= h[child].last {
-			return
-		}
-		h[i], h[child] = h[child], h[i]
-		i = child
-	}
 }
 
 func spansOf(s *steps, units []*Op) []span {

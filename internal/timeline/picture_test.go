@@ -2,10 +2,9 @@ package timeline_test
 
 import (
 	"bytes"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"html"
-	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -492,14 +491,12 @@ func recorded(t *testing.T, name string) timeline.Chart {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, file.Close()) }()
 	var h history.History
-	for lines := history.NewDecoder(file); ; {
-		line, err := lines.Decode()
-		if errors.Is(err, io.EOF) {
-			return chart(t, h)
-		}
-		require.NoError(t, err)
-		h.Ops = append(h.Ops, line.Op)
+	for lines := json.NewDecoder(file); lines.More(); {
+		var op history.Op
+		require.NoError(t, lines.Decode(&op))
+		h.Ops = append(h.Ops, op)
 	}
+	return chart(t, h)
 }
 
 // The documentation has a recorded round of `fencepost simulate`, with a shorter name of the
