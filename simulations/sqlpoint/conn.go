@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/fencepost/fencepost/internal/failpoint"
@@ -49,6 +50,9 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	base, err := c.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if _, ok := base.(driver.ConnBeginTx); !ok {
+		return nil, errors.Join(fmt.Errorf("sqlpoint: %T has no BeginTx", base), base.Close())
 	}
 	return direct(&conn{Conn: base, source: c}), nil
 }
@@ -116,8 +120,7 @@ func (c *conn) CheckNamedValue(value *driver.NamedValue) error {
 }
 
 func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	base, ok := c.Conn.(driver.ConnPrepareContext)
-	if ok {
+	if base, ok := c.Conn.(driver.ConnPrepareContext); ok {
 		prepared, err := base.PrepareContext(ctx, query)
 		return c.prepared(query, prepared, err)
 	}
@@ -131,32 +134,13 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 
 func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	c.begin(ctx)
-	begun, err := c.beginTx(ctx, opts)
+	begun, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, opts)
 	if err != nil {
 		c.end(failpoint.Undone)
 		return nil, err
 	}
 	c.inTx = true
 	return &tx{Tx: begun, conn: c}, nil
-}
-
-// beginTx does what database/sql does for a driver without transaction options.
-func (c *conn) beginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	if base, ok := c.Conn.(driver.ConnBeginTx); ok {
-		return base.BeginTx(ctx, opts)
-	}
-	switch {
-	case opts.Isolation != driver.IsolationLevel(sql.LevelDefault):
-		return nil, errors.New("sql: driver does not support non-default isolation level")
-	case opts.ReadOnly:
-		return nil, errors.New("sql: driver does not support read-only transactions")
-	}
-	begun, err := c.Begin()
-	if err == nil && ctx.Err() != nil {
-		_ = begun.Rollback()
-		return nil, ctx.Err()
-	}
-	return begun, err
 }
 
 type tx struct {
@@ -183,13 +167,7 @@ func (t *tx) Rollback() error {
 // NamedValueChecker may differ.
 func direct(c *conn) driver.Conn {
 	_, executes := c.Conn.(driver.ExecerContext)
-	if !executes {
-		_, executes = c.Conn.(driver.Execer) //nolint:staticcheck // deprecated, and still obeyed by database/sql
-	}
 	_, queries := c.Conn.(driver.QueryerContext)
-	if !queries {
-		_, queries = c.Conn.(driver.Queryer) //nolint:staticcheck // as above
-	}
 	switch {
 	case executes && queries:
 		return &both{c, execer{c}, queryer{c}}
@@ -212,37 +190,11 @@ type (
 )
 
 func (e execer) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	if base, ok := e.Conn.(driver.ExecerContext); ok {
-		return e.exec(ctx, query, func() (driver.Result, error) { return base.ExecContext(ctx, query, args) })
-	}
-	values, err := positional(ctx, args)
-	if err != nil {
-		return nil, err
-	}
-	base := e.Conn.(driver.Execer) //nolint:staticcheck // as above
-	return e.exec(ctx, query, func() (driver.Result, error) { return base.Exec(query, values) })
+	base := e.Conn.(driver.ExecerContext)
+	return e.exec(ctx, query, func() (driver.Result, error) { return base.ExecContext(ctx, query, args) })
 }
 
 func (q queryer) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	if base, ok := q.Conn.(driver.QueryerContext); ok {
-		return q.query(ctx, query, func() (driver.Rows, error) { return base.QueryContext(ctx, query, args) })
-	}
-	values, err := positional(ctx, args)
-	if err != nil {
-		return nil, err
-	}
-	base := q.Conn.(driver.Queryer) //nolint:staticcheck // as above
-	return q.query(ctx, query, func() (driver.Rows, error) { return base.Query(query, values) })
-}
-
-// positional does what database/sql does for a driver without contexts and named arguments.
-func positional(ctx context.Context, named []driver.NamedValue) ([]driver.Value, error) {
-	values := make([]driver.Value, len(named))
-	for i, value := range named {
-		if value.Name != "" {
-			return nil, errors.New("sql: driver does not support the use of Named Parameters")
-		}
-		values[i] = value.Value
-	}
-	return values, ctx.Err()
+	base := q.Conn.(driver.QueryerContext)
+	return q.query(ctx, query, func() (driver.Rows, error) { return base.QueryContext(ctx, query, args) })
 }

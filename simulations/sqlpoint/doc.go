@@ -21,7 +21,7 @@
 //
 // # What it promises
 //
-// Every optional interface of package driver works as with the driver alone, and one that
+// The optional interfaces of package driver work as with the driver alone, and one that
 // the driver lacks stays absent. A call whose context belongs to no simulation never
 // blocks.
 //
@@ -32,6 +32,10 @@
 // own for the write. It does not recognize a SAVEPOINT outside of BEGIN, which begins a
 // transaction in SQLite. It derives the outcome of a failed COMMIT from SQLSTATE and from
 // SQLite's codes, and reports unknown for every other error.
+//
+// It needs a driver with contexts: [driver.ConnBeginTx], [driver.StmtExecContext] and
+// [driver.StmtQueryContext]. With an older one, to connect or to prepare a statement
+// returns an error. It ignores the interfaces that these replace, and ColumnConverter.
 //
 // [sql.Conn.Raw] gets the wrapper, whose method Unwrap() driver.Conn returns the driver's
 // own connection.

@@ -9,7 +9,7 @@ import (
 	"reflect"
 )
 
-// minimal is a driver with the required methods only. It records its calls.
+// minimal is a driver with what the wrapper needs only. It records its calls.
 type minimal struct {
 	calls []string
 	fail  map[string]error // by call
@@ -32,7 +32,10 @@ func (c *minimalConn) Prepare(query string) (driver.Stmt, error) {
 	return &minimalStmt{c.minimal}, c.call("Prepare", query)
 }
 func (c *minimalConn) Close() error              { return c.call("Close") }
-func (c *minimalConn) Begin() (driver.Tx, error) { return &minimalTx{c.minimal}, c.call("Begin") }
+func (c *minimalConn) Begin() (driver.Tx, error) { return nil, c.call("Begin") }
+func (c *minimalConn) BeginTx(_ context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	return &minimalTx{c.minimal}, c.call("BeginTx", opts)
+}
 
 type minimalTx struct{ *minimal }
 
@@ -41,13 +44,15 @@ func (t *minimalTx) Rollback() error { return t.call("Rollback") }
 
 type minimalStmt struct{ *minimal }
 
-func (s *minimalStmt) Close() error  { return s.call("Stmt.Close") }
-func (s *minimalStmt) NumInput() int { return -1 }
-func (s *minimalStmt) Exec(args []driver.Value) (driver.Result, error) {
-	return driver.RowsAffected(1), s.call("Stmt.Exec", args)
+func (s *minimalStmt) Close() error                               { return s.call("Stmt.Close") }
+func (s *minimalStmt) NumInput() int                              { return -1 }
+func (s *minimalStmt) Exec([]driver.Value) (driver.Result, error) { return nil, s.call("Stmt.Exec") }
+func (s *minimalStmt) Query([]driver.Value) (driver.Rows, error)  { return nil, s.call("Stmt.Query") }
+func (s *minimalStmt) ExecContext(_ context.Context, args []driver.NamedValue) (driver.Result, error) {
+	return driver.RowsAffected(1), s.call("Stmt.ExecContext", args)
 }
-func (s *minimalStmt) Query(args []driver.Value) (driver.Rows, error) {
-	return &minimalRows{minimal: s.minimal}, s.call("Stmt.Query", args)
+func (s *minimalStmt) QueryContext(_ context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	return &minimalRows{minimal: s.minimal}, s.call("Stmt.QueryContext", args)
 }
 
 // minimalRows are one row.
@@ -66,25 +71,6 @@ func (r *minimalRows) Next(dest []driver.Value) error {
 	return r.call("Rows.Next")
 }
 
-// legacy is one with the deprecated interfaces.
-type legacy struct{ minimal }
-
-func (o *legacy) Connect(context.Context) (driver.Conn, error) {
-	return &legacyConn{minimalConn{&o.minimal}}, nil
-}
-
-type legacyConn struct{ minimalConn }
-
-func (c *legacyConn) Exec(query string, args []driver.Value) (driver.Result, error) {
-	return driver.RowsAffected(1), c.call("Exec", query, args)
-}
-func (c *legacyConn) Query(query string, args []driver.Value) (driver.Rows, error) {
-	return &minimalRows{minimal: c.minimal}, c.call("Query", query, args)
-}
-func (c *legacyConn) Prepare(query string) (driver.Stmt, error) {
-	return &legacyStmt{minimalStmt{c.minimal}}, c.call("Prepare", query)
-}
-
 // half can only execute, or only query, without preparing.
 type half struct {
 	minimal
@@ -92,30 +78,40 @@ type half struct {
 }
 
 func (h *half) Connect(context.Context) (driver.Conn, error) {
+	least, most := &minimalConn{&h.minimal}, &fullConn{minimalConn{&h.minimal}}
 	if h.queries {
 		return struct {
 			*minimalConn
-			driver.Queryer
-		}{&minimalConn{&h.minimal}, &legacyConn{minimalConn{&h.minimal}}}, nil
+			driver.QueryerContext
+		}{least, most}, nil
 	}
 	return struct {
 		*minimalConn
-		driver.Execer
-	}{&minimalConn{&h.minimal}, &legacyConn{minimalConn{&h.minimal}}}, nil
+		driver.ExecerContext
+	}{least, most}, nil
 }
 
-type legacyStmt struct{ minimalStmt }
-
-func (s *legacyStmt) NumInput() int                             { return 1 }
-func (s *legacyStmt) ColumnConverter(int) driver.ValueConverter { return doubling{} }
-
-type doubling struct{}
-
-func (doubling) ConvertValue(v any) (driver.Value, error) {
-	return driver.String.ConvertValue(fmt.Sprint(v, v))
+// old is a driver without contexts for connections or, if it begins, for statements.
+type old struct {
+	minimal
+	begins bool
 }
 
-// full has every optional interface.
+func (o *old) Connect(context.Context) (driver.Conn, error) {
+	c := struct{ driver.Conn }{&oldConn{minimalConn{&o.minimal}}}
+	if o.begins {
+		return c.Conn, nil
+	}
+	return c, nil
+}
+
+type oldConn struct{ minimalConn }
+
+func (c *oldConn) Prepare(query string) (driver.Stmt, error) {
+	return struct{ driver.Stmt }{&minimalStmt{c.minimal}}, c.call("Prepare", query)
+}
+
+// full has every optional interface that is not deprecated.
 type full struct{ minimal }
 
 func (f *full) Close() error { return f.call("Connector.Close") }
@@ -143,9 +139,6 @@ func (c *fullConn) QueryContext(_ context.Context, query string, args []driver.N
 func (c *fullConn) PrepareContext(_ context.Context, query string) (driver.Stmt, error) {
 	return &fullStmt{minimalStmt{c.minimal}}, c.call("PrepareContext", query)
 }
-func (c *fullConn) BeginTx(_ context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	return &minimalTx{c.minimal}, c.call("BeginTx", opts)
-}
 
 // special is a value that only one driver accepts.
 type special struct{ _ []int }
@@ -155,11 +148,8 @@ type fullStmt struct{ minimalStmt }
 func (s *fullStmt) CheckNamedValue(v *driver.NamedValue) error {
 	return s.call("Stmt.CheckNamedValue", v.Name)
 }
-func (s *fullStmt) ExecContext(_ context.Context, args []driver.NamedValue) (driver.Result, error) {
-	return driver.RowsAffected(1), s.call("Stmt.ExecContext", len(args))
-}
 func (s *fullStmt) QueryContext(_ context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	return &fullRows{minimalRows: minimalRows{minimal: s.minimal}}, s.call("Stmt.QueryContext", len(args))
+	return &fullRows{minimalRows: minimalRows{minimal: s.minimal}}, s.call("Stmt.QueryContext", args)
 }
 
 type fullRows struct {

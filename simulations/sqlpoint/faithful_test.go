@@ -59,13 +59,11 @@ func script(ctx context.Context, db *sql.DB) (said []string) {
 // with or without a simulation.
 func TestTheWrapperChangesNothing(t *testing.T) {
 	t.Parallel()
-	newMinimal := func(b *minimal) (driver.Connector, *minimal) { return b, b }
 	for name, fresh := range map[string]func() (driver.Connector, *minimal){
-		"a driver that has only what it must":     func() (driver.Connector, *minimal) { return newMinimal(&minimal{}) },
-		"a driver with the deprecated interfaces": func() (driver.Connector, *minimal) { o := &legacy{}; return o, &o.minimal },
-		"a driver that only executes at once":     func() (driver.Connector, *minimal) { h := &half{}; return h, &h.minimal },
-		"a driver that only queries at once":      func() (driver.Connector, *minimal) { h := &half{queries: true}; return h, &h.minimal },
-		"a driver with everything":                func() (driver.Connector, *minimal) { f := &full{}; return f, &f.minimal },
+		"a driver that has only what it must": func() (driver.Connector, *minimal) { m := &minimal{}; return m, m },
+		"a driver that only executes at once": func() (driver.Connector, *minimal) { h := &half{}; return h, &h.minimal },
+		"a driver that only queries at once":  func() (driver.Connector, *minimal) { h := &half{queries: true}; return h, &h.minimal },
+		"a driver with everything":            func() (driver.Connector, *minimal) { f := &full{}; return f, &f.minimal },
 		"a driver that skips": func() (driver.Connector, *minimal) {
 			f := &full{}
 			f.fail = map[string]error{"ExecContext": driver.ErrSkip, "QueryContext": driver.ErrSkip, "Stmt.CheckNamedValue": driver.ErrSkip}
@@ -95,6 +93,18 @@ func TestTheWrapperChangesNothing(t *testing.T) {
 			require.NotEmpty(t, h.Steps)
 		})
 	}
+}
+
+func TestADriverWithoutContextsIsRefused(t *testing.T) {
+	t.Parallel()
+	o := &old{}
+	db := sql.OpenDB(sqlpoint.Wrap(o))
+	defer db.Close()
+	require.ErrorContains(t, db.Ping(), "has no BeginTx")
+	o.begins = true
+	_, err := db.Prepare("INSERT")
+	require.ErrorContains(t, err, "has no ExecContext and QueryContext")
+	require.Equal(t, []string{"Close", "PrepareINSERT", "Stmt.Close"}, o.calls)
 }
 
 // registered makes -count possible: a driver is registered once.

@@ -4,68 +4,49 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
 )
 
 // stmt is a prepared statement.
 type stmt struct {
-	driver.Stmt
+	preparedStmt
 	conn *conn
 	text string
 }
 
-// converting is a stmt with the deprecated interface ColumnConverter. database/sql acts
-// differently for a statement that has it, whatever it returns.
-type converting struct {
-	*stmt
-	base driver.ColumnConverter //nolint:staticcheck // deprecated, and still obeyed by database/sql
+// preparedStmt is what a driver's statement must have.
+type preparedStmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
 }
-
-func (c *converting) ColumnConverter(i int) driver.ValueConverter { return c.base.ColumnConverter(i) }
 
 func (c *conn) prepared(text string, base driver.Stmt, err error) (driver.Stmt, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stmt{Stmt: base, conn: c, text: text}
-	if converter, ok := base.(driver.ColumnConverter); ok { //nolint:staticcheck // as above
-		return &converting{s, converter}, nil
+	s, ok := base.(preparedStmt)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("sqlpoint: %T has no ExecContext and QueryContext", base), base.Close())
 	}
-	return s, nil
+	return &stmt{s, c, text}, nil
 }
 
 func (s *stmt) CheckNamedValue(value *driver.NamedValue) error {
-	if base, ok := s.Stmt.(driver.NamedValueChecker); ok {
+	if base, ok := s.preparedStmt.(driver.NamedValueChecker); ok {
 		return base.CheckNamedValue(value)
 	}
 	return s.conn.CheckNamedValue(value) // as database/sql does
 }
 
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	if base, ok := s.Stmt.(driver.StmtExecContext); ok {
-		return s.conn.exec(ctx, s.text, func() (driver.Result, error) { return base.ExecContext(ctx, args) })
-	}
-	values, err := positional(ctx, args)
-	if err != nil {
-		return nil, err
-	}
-	return s.conn.exec(ctx, s.text, func() (driver.Result, error) {
-		return s.Exec(values)
-	})
+	return s.conn.exec(ctx, s.text, func() (driver.Result, error) { return s.preparedStmt.ExecContext(ctx, args) })
 }
 
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	if base, ok := s.Stmt.(driver.StmtQueryContext); ok {
-		return s.conn.query(ctx, s.text, func() (driver.Rows, error) { return base.QueryContext(ctx, args) })
-	}
-	values, err := positional(ctx, args)
-	if err != nil {
-		return nil, err
-	}
-	return s.conn.query(ctx, s.text, func() (driver.Rows, error) {
-		return s.Query(values)
-	})
+	return s.conn.query(ctx, s.text, func() (driver.Rows, error) { return s.preparedStmt.QueryContext(ctx, args) })
 }
 
 // rows are the rows of a statement outside of a transaction. If the driver's rows lack an
