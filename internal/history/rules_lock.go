@@ -16,8 +16,9 @@ import (
 // nothing is known to come after it. A holder that tries again may get its number again.
 func numbers(s *story) *Violation {
 	known := filter(s.grants, numbered)
-	if v := twice(filter(known, answeredGrant)); v != nil {
-		return v
+	if other, op := shared(filter(known, answeredGrant)); op != nil {
+		return violation(fmt.Sprintf("#%d was granted to %s and to %s.", op.Number, other.Holder, op.Holder), other, op).
+			expect("One of the two holders should have been given a number of its own.")
 	}
 	for top, op := range before(s.granted, known, byNumber) {
 		if op.Number < top.Number {
@@ -34,20 +35,6 @@ func numbered(op *Op) bool {
 }
 
 func answeredGrant(op *Op) bool { return op.Kind == Acquire && op.Outcome == Accepted }
-
-func twice(answered []*Op) *Violation {
-	first := make(map[int64]*Op, len(answered))
-	for _, op := range answered {
-		other := first[op.Number]
-		if other == nil {
-			first[op.Number] = op
-		} else if other.Holder != op.Holder {
-			return violation(fmt.Sprintf("#%d was granted to %s and to %s.", op.Number, other.Holder, op.Holder), other, op).
-				expect("One of the two holders should have been given a number of its own.")
-		}
-	}
-	return nil
-}
 
 // numberReuse judges the numbers of grants whose answer was lost.
 //

@@ -31,21 +31,29 @@ func isWrite(op *Op) bool { return op.Kind == Write }
 // It is sound: a mark with a number belongs to one holder until the mark rises, and it
 // does not fall. So neither time nor order matters.
 func holder(s *story) *Violation {
-	first := make(map[int64]*Op)
-	for _, ops := range [][]*Op{s.accepted, s.marks} {
-		for _, op := range ops {
-			if op.Holder == "" {
-				continue
-			}
-			if other := first[op.Number]; other == nil {
-				first[op.Number] = op
-			} else if other.Holder != op.Holder {
-				return violation(fmt.Sprintf("#%d was accepted from %s and from %s.", op.Number, other.Holder, op.Holder), other, op).
-					expect("#%d should have been accepted from one of the two holders only, and refused from the other.", op.Number)
-			}
+	other, op := shared(slices.Concat(s.accepted, s.marks))
+	if op == nil {
+		return nil
+	}
+	return violation(fmt.Sprintf("#%d was accepted from %s and from %s.", op.Number, other.Holder, op.Holder), other, op).
+		expect("#%d should have been accepted from one of the two holders only, and refused from the other.", op.Number)
+}
+
+// shared returns the first op whose number an earlier one has with another holder, and
+// that one. Ops without a holder do not count.
+func shared(ops []*Op) (earlier, op *Op) {
+	first := make(map[int64]*Op, len(ops))
+	for _, op := range ops {
+		if op.Holder == "" {
+			continue
+		}
+		if other := first[op.Number]; other == nil {
+			first[op.Number] = op
+		} else if other.Holder != op.Holder {
+			return other, op
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // mark judges accepted claims and writes, and marks that were read, by what the mark must
