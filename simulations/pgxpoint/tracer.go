@@ -30,11 +30,7 @@ var (
 
 // TraceQueryStart implements [pgx.QueryTracer]. It may block. It returns ctx.
 func (Tracer) TraceQueryStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
-	if t := traced(ctx, conn); t != nil {
-		t.send(ctx, conn, false, data.SQL)
-	} else {
-		noteUnheard(ctx, conn, data.SQL)
-	}
+	start(ctx, conn, false, data.SQL)
 	return ctx
 }
 
@@ -48,21 +44,14 @@ func (Tracer) TraceQueryEnd(_ context.Context, conn *pgx.Conn, data pgx.TraceQue
 
 // TraceBatchStart implements [pgx.BatchTracer]. It may block. It returns ctx.
 func (Tracer) TraceBatchStart(ctx context.Context, conn *pgx.Conn, data pgx.TraceBatchStartData) context.Context {
-	t := traced(ctx, conn)
 	if data.Batch == nil {
-		return ctx
-	}
-	if t == nil {
-		for _, q := range data.Batch.QueuedQueries {
-			noteUnheard(ctx, conn, q.SQL)
-		}
 		return ctx
 	}
 	texts := make([]string, 0, data.Batch.Len())
 	for _, q := range data.Batch.QueuedQueries {
 		texts = append(texts, q.SQL)
 	}
-	t.send(ctx, conn, true, texts...)
+	start(ctx, conn, true, texts...)
 	return ctx
 }
 
@@ -82,11 +71,7 @@ func (Tracer) TraceBatchEnd(_ context.Context, conn *pgx.Conn, data pgx.TraceBat
 
 // TraceCopyFromStart implements [pgx.CopyFromTracer]. It may block. It returns ctx.
 func (Tracer) TraceCopyFromStart(ctx context.Context, conn *pgx.Conn, _ pgx.TraceCopyFromStartData) context.Context {
-	if t := traced(ctx, conn); t != nil {
-		t.send(ctx, conn, false, "copy")
-	} else {
-		noteUnheard(ctx, conn, "copy")
-	}
+	start(ctx, conn, false, "copy")
 	return ctx
 }
 
@@ -157,10 +142,16 @@ func traced(ctx context.Context, conn *pgx.Conn) *transaction {
 	return t
 }
 
-// noteUnheard reports a write that no listener receives.
-func noteUnheard(ctx context.Context, conn *pgx.Conn, text string) {
-	if failpoint.IsUnheard(ctx) && sqltext.Writes(text) {
-		failpoint.NoteUnheard(failpoint.Unheard{Source: sourceOf(conn), SQL: text})
+// start reports what a request will do, or the writes that no listener receives.
+func start(ctx context.Context, conn *pgx.Conn, batch bool, texts ...string) {
+	if t := traced(ctx, conn); t != nil {
+		t.send(ctx, conn, batch, texts)
+		return
+	}
+	for _, text := range texts {
+		if failpoint.IsUnheard(ctx) && sqltext.Writes(text) {
+			failpoint.NoteUnheard(failpoint.Unheard{Source: sourceOf(conn), SQL: text})
+		}
 	}
 }
 
@@ -183,7 +174,7 @@ func sourceOf(conn *pgx.Conn) source {
 
 // send reports what the texts will do. It stores the state before it calls the listener,
 // which may never return.
-func (t *transaction) send(ctx context.Context, conn *pgx.Conn, batch bool, texts ...string) {
+func (t *transaction) send(ctx context.Context, conn *pgx.Conn, batch bool, texts []string) {
 	r := newRequest(conn, texts)
 	r.batch = batch
 	if r.empty {

@@ -40,6 +40,17 @@ func exec(ctx context.Context, tx interface {
 	return rows.Err()
 }
 
+// batch sends statements at once.
+func batch(texts func(insert string) []string) way {
+	return func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
+		b := &pgx.Batch{}
+		for _, text := range texts(insert) {
+			b.Queue(text)
+		}
+		return pool.SendBatch(ctx, b).Close()
+	}
+}
+
 var ways = map[string]struct {
 	do    way
 	fails bool
@@ -109,53 +120,27 @@ var ways = map[string]struct {
 		}
 		return exec(ctx, tx, insert)
 	}), false, []string{"begin statement statement commit applied"}, 1},
-	"a batch": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
-		b := &pgx.Batch{}
-		b.Queue("SELECT 1")
-		b.Queue(insert)
-		return pool.SendBatch(ctx, b).Close()
-	}, false, []string{"begin applied"}, 1},
+	"a batch": {batch(func(insert string) []string { return []string{"SELECT 1", insert} }), false, []string{"begin applied"}, 1},
 	"a batch that is read row by row": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
 		b := &pgx.Batch{}
 		b.Queue(insert + " RETURNING id").QueryRow(func(row pgx.Row) error { return row.Scan(nil) })
 		return pool.SendBatch(ctx, b).Close()
 	}, false, []string{"begin applied"}, 1},
-	"a batch that fails": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
-		b := &pgx.Batch{}
-		b.Queue(insert)
-		b.Queue("SELECT 1/(SELECT 0)")
-		return pool.SendBatch(ctx, b).Close()
-	}, true, []string{"begin undone"}, 0},
+	"a batch that fails": {batch(func(insert string) []string { return []string{insert, "SELECT 1/(SELECT 0)"} }), true, []string{"begin undone"}, 0},
 	"a WITH that writes, before a SELECT": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
 		return exec(ctx, pool, "WITH made AS ("+insert+" RETURNING 1) SELECT count(*) FROM made")
 	}, false, []string{"begin applied"}, 1},
 	"a WITH that writes, in a transaction": {in(func(ctx context.Context, tx pgx.Tx, insert string) error {
 		return exec(ctx, tx, "WITH made AS ("+insert+" RETURNING 1) SELECT FROM made")
 	}), false, []string{"begin statement commit applied"}, 1},
-	"a WITH that writes, in a batch": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
-		b := &pgx.Batch{}
-		b.Queue("SELECT 1")
-		b.Queue("WITH made AS (" + insert + " RETURNING 1) SELECT FROM made")
-		return pool.SendBatch(ctx, b).Close()
-	}, false, []string{"begin applied"}, 1},
+	"a WITH that writes, in a batch": {batch(func(insert string) []string {
+		return []string{"SELECT 1", "WITH made AS (" + insert + " RETURNING 1) SELECT FROM made"}
+	}), false, []string{"begin applied"}, 1},
 	"a WITH that only reads": {func(ctx context.Context, pool *pgxpool.Pool, _ string) error {
 		return exec(ctx, pool, "WITH one AS (SELECT 1) SELECT FROM one")
 	}, false, []string{"begin undone"}, 0},
-	"a batch that is a whole transaction": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
-		b := &pgx.Batch{}
-		b.Queue("begin")
-		b.Queue(insert)
-		b.Queue("commit")
-		return pool.SendBatch(ctx, b).Close()
-	}, false, []string{"begin applied"}, 1},
-	"a batch that fails after its COMMIT": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
-		b := &pgx.Batch{}
-		b.Queue("begin")
-		b.Queue(insert)
-		b.Queue("commit")
-		b.Queue("SELECT 1/(SELECT 0)")
-		return pool.SendBatch(ctx, b).Close()
-	}, true, []string{"begin applied"}, 1},
+	"a batch that is a whole transaction": {batch(func(insert string) []string { return []string{"begin", insert, "commit"} }), false, []string{"begin applied"}, 1},
+	"a batch that fails after its COMMIT": {batch(func(insert string) []string { return []string{"begin", insert, "commit", "SELECT 1/(SELECT 0)"} }), true, []string{"begin applied"}, 1},
 	"a batch that begins one": {func(ctx context.Context, pool *pgxpool.Pool, insert string) error {
 		b := &pgx.Batch{}
 		b.BeginTx(pgx.TxOptions{})

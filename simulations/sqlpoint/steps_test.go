@@ -6,17 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/internal/test/hooktest"
-	"github.com/fencepost/fencepost/internal/test/testenv"
-	"github.com/fencepost/fencepost/simulations/sqlpoint"
-	"github.com/fencepost/fencepost/sqlguard/stdsql"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -212,13 +207,7 @@ func (j *joined) Note(_ context.Context, fact any) {
 // if its first statement with a listener is the guard's.
 func TestJoinInATransactionThatWasBegunUnheard(t *testing.T) {
 	t.Parallel()
-	pool, schema := testenv.Postgres(t)
-	db := sql.OpenDB(sqlpoint.Wrap(stdlib.GetConnector(*pool.Config().ConnConfig)))
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	notes := pgx.Identifier{schema, "notes"}.Sanitize()
-	_, err := db.ExecContext(t.Context(), "CREATE TABLE "+notes+" (id int)")
-	require.NoError(t, err)
-	g := &stdsql.Guard{DB: db, Schema: schema, IdleTimeout: time.Hour}
+	e := onPostgres(t)
 	var steps []failpoint.Step
 	j := &joined{}
 	var tx *sql.Tx
@@ -229,12 +218,10 @@ func TestJoinInATransactionThatWasBegunUnheard(t *testing.T) {
 	}
 	ctx := failpoint.Listen(token.NewContext(t.Context(), token.Token{Resource: "notes", Number: 33, Holder: "a"}), j)
 
-	tx, err = db.BeginTx(t.Context(), nil)
-	require.NoError(t, err)
-	require.NoError(t, g.Join(ctx, tx, "notes"))
-	_, err = tx.ExecContext(ctx, "INSERT INTO "+notes+" VALUES (1)")
-	require.NoError(t, err)
-	require.NoError(t, tx.Commit())
+	require.NoError(t, inTx(t.Context(), e.traced, func(begun *sql.Tx) error {
+		tx = begun
+		return errors.Join(e.guard().Join(ctx, tx, "notes"), run(ctx, tx, e.insert(1)))
+	}))
 
 	require.Equal(t, []failpoint.Step{failpoint.Begin, failpoint.Statement, failpoint.Commit, failpoint.Applied}, steps)
 	for _, key := range append(j.keys, j.in...) {
