@@ -128,8 +128,6 @@ const (
 // await waits until w is stopped at a step, has ended, or waits for a lock that another
 // writer has. It returns waiting after bound.
 func (w *writer) await(bound time.Duration) state {
-	timer := time.NewTimer(bound)
-	defer timer.Stop()
 	select {
 	case <-w.parked:
 		return parked
@@ -137,7 +135,7 @@ func (w *writer) await(bound time.Duration) state {
 		return ended
 	case <-w.held:
 		return queued
-	case <-timer.C:
+	case <-time.After(bound):
 		return waiting
 	}
 }

@@ -34,39 +34,37 @@ func (c *coverage) observe(st *stage) {
 	n, sql := st.unheard.count()
 	c.unheard, c.unheardSQL = c.unheard+n, cmp.Or(c.unheardSQL, sql)
 	for _, w := range st.writers {
-		f := &w.facts
-		if refusals := f.refusals(); len(refusals) > 0 && w.outcome == history.Unknown && !w.dead.Load() && !errors.Is(w.said, guard.ErrUnknown) {
+		f := w.facts.now()
+		if len(f.refused) > 0 && w.outcome == history.Unknown && !w.dead.Load() && !errors.Is(w.said, guard.ErrUnknown) {
 			c.hidden++
 		}
 		if evicted(w.said) {
 			c.evicted++
 		}
-		f.set(func(f *facts) {
-			for _, driver := range f.drivers {
-				if !slices.Contains(c.drivers, driver) {
-					c.drivers = append(c.drivers, driver)
-				}
+		for _, driver := range f.drivers {
+			if !slices.Contains(c.drivers, driver) {
+				c.drivers = append(c.drivers, driver)
 			}
-			c.lost += f.lost
-			if f.dropped {
-				c.dropped++
+		}
+		c.lost += f.lost
+		if f.dropped {
+			c.dropped++
+		}
+		if f.repeated {
+			c.repeated++
+		}
+		c.reentered = c.reentered || f.reentered
+		c.idles = c.idles || f.idles
+		for _, t := range f.all {
+			if !t.wrote() || t.fenced() {
+				continue
 			}
-			if f.repeated {
-				c.repeated++
+			c.unguarded = t.statement()
+			if t.beside {
+				c.beside = t.quoted()
 			}
-			c.reentered = c.reentered || f.reentered
-			c.idles = c.idles || f.idles
-			for _, t := range f.all {
-				if !t.wrote() || t.fenced() {
-					continue
-				}
-				c.unguarded = t.statement()
-				if t.beside {
-					c.beside = t.quoted()
-				}
-			}
-			c.guarded = c.guarded || f.admitted || slices.ContainsFunc(f.all, (*transaction).fenced)
-		})
+		}
+		c.guarded = c.guarded || f.admitted || f.some((*transaction).fenced)
 	}
 }
 
@@ -84,18 +82,6 @@ func (c *coverage) count(p *performance) {
 	if p.waited {
 		c.waited++
 	}
-}
-
-func (c *coverage) add(other coverage) {
-	c.planned, c.performed, c.drawn = c.planned+other.planned, c.performed+other.performed, c.drawn+other.drawn
-	c.evicted, c.lost, c.waited = c.evicted+other.evicted, c.lost+other.lost, c.waited+other.waited
-	c.hidden, c.repeated = c.hidden+other.hidden, c.repeated+other.repeated
-	c.ended, c.ofTwo = c.ended+other.ended, c.ofTwo+other.ofTwo
-	c.idles, c.guarded = c.idles || other.idles, c.guarded || other.guarded
-	c.beside, c.unguarded = cmp.Or(c.beside, other.beside), cmp.Or(c.unguarded, other.unguarded)
-	c.dropped, c.reentered = c.dropped+other.dropped, c.reentered || other.reentered
-	c.unheard, c.unheardSQL = c.unheard+other.unheard, cmp.Or(c.unheardSQL, other.unheardSQL)
-	c.drivers = slices.Compact(slices.Sorted(slices.Values(append(c.drivers, other.drivers...))))
 }
 
 // String returns what a pass covers, followed by one line for each thing that it does not

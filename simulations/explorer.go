@@ -19,21 +19,22 @@ type explorer struct {
 	commits int       // the number of its COMMITs that can be lost
 	shape   []*writer // the undisturbed writers
 	refused bool      // a paused writer's unit was refused, in an interleaving that passed
-	covered coverage
+	covered *coverage
 	normal  time.Duration // how long an undisturbed Hold takes
 	blocked map[int]bool  // the steps at which a paused holder blocks others
 }
 
 // scout lets two holders work one after the other, undisturbed, to record the steps. The
-// first holder's steps may differ from later ones: pools connect, drivers prepare.
-func scout(ctx context.Context, s Subject, twin bool) (*explorer, error) {
+// first holder's steps may differ from later ones: pools connect, drivers prepare. What it
+// and the explorer perform counts in covered.
+func scout(ctx context.Context, s Subject, twin bool, covered *coverage) (*explorer, error) {
 	st, err := newStage(ctx, s, twin)
 	if err != nil {
 		return nil, err
 	}
 	defer st.close()
 	st.unit = "" // so that both do a unit, and have all of its steps
-	x := &explorer{subject: s, twin: twin, blocked: map[int]bool{}}
+	x := &explorer{subject: s, twin: twin, covered: covered, blocked: map[int]bool{}}
 	var failed error
 	for _, name := range []string{"A", "B"} {
 		begun := time.Now()
@@ -221,7 +222,7 @@ func (st *stage) unseen() error {
 		return fmt.Errorf("simulations: Do does not take the lock %q, and Subject.Holds says that it does", st.subject.Resource)
 	}
 	for _, w := range st.writers {
-		if name := w.facts.misnamed(st.subject.Resource); name != "" && st.subject.kept() {
+		if name := w.facts.now().misnamed(st.subject.Resource); name != "" && st.subject.kept() {
 			return fmt.Errorf("simulations: Do mints for %q, and Subject.Resource is %q", name, st.subject.Resource)
 		}
 		if st.subject.kept() && w.tok.Load() == nil && !w.traced.Load() {
@@ -229,7 +230,7 @@ func (st *stage) unseen() error {
 		}
 		steps := w.seen()
 		steps = steps[slices.Index(steps, stepDo)+1:]
-		if slices.Contains(steps, string(failpoint.Begin)) && !slices.Contains(steps, string(failpoint.Request)) && !w.traced.Load() && !w.facts.asked() {
+		if slices.Contains(steps, string(failpoint.Begin)) && !slices.Contains(steps, string(failpoint.Request)) && !w.traced.Load() && !w.facts.now().admitted {
 			return &unseenError{steps}
 		}
 	}

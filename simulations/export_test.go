@@ -57,7 +57,7 @@ func Shuffle(ctx context.Context, s Subject, seed uint64) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, err := scout(ctx, s, false)
+	x, err := scout(ctx, s, false, &coverage{})
 	if err != nil {
 		return nil, err
 	}

@@ -48,26 +48,43 @@ func (t *transaction) blockedBeside() bool {
 	return t.beside && !t.wrote() && len(t.tables()) > 0
 }
 
-// facts are what guards and tracers have reported about one writer.
+// facts are what guards and tracers report about one writer.
 type facts struct {
-	mu          sync.Mutex
+	mu    sync.Mutex
+	known known
+}
+
+// known are the facts at one instant.
+type known struct {
 	all         []*transaction
 	drivers     []string
-	refused     []error
-	numbers     []int64 // of the tokens it wrote under
-	own         []int64 // of the tokens it has acquired or minted
-	mintedAs    []string
-	lost        int  // replies, or COMMITs
-	idles       bool // a guard can have the server end an idle transaction
-	admitted    bool
-	refusedLast bool // no guard admitted a write after the last refusal
-	observed    bool // a write was made under a number that had been refused
-	dropped     bool // a COMMIT, or another write, was not sent
-	reentered   bool // it held the resource inside of the run's Hold
-	minted      bool
+	refused     []error  // by which guards have refused
+	numbers     []int64  // of the tokens it wrote under
+	own         []int64  // of the tokens it has acquired or minted
+	mintedAs    []string // the resources of the numbers that it minted for its own lock
+	lost        int      // replies, or COMMITs
+	idles       bool     // a guard can have the server end an idle transaction
+	admitted    bool     // by a guard
+	refusedLast bool     // no guard admitted a write after the last refusal
+	observed    bool     // a write was made under a number that had been refused
+	dropped     bool     // a COMMIT, or another write, was not sent: its outcome is unknown
+	reentered   bool     // it held the resource inside of the run's Hold
 	tried       []string // the keys of the units that guards were to apply once
 	repeated    bool     // a guard returned the first result of a unit
 	done        bool     // the unit of work has ended
+}
+
+// now returns a copy of what is known.
+func (f *facts) now() known {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k := f.known
+	k.all = make([]*transaction, len(f.known.all))
+	for i, t := range f.known.all {
+		now := *t
+		k.all[i] = &now
+	}
+	return k
 }
 
 // traced is implemented by the keys of tracers, and not by those of guards.
@@ -77,15 +94,15 @@ func (f *facts) begin(ctx context.Context, key any, claim bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, byTracer := key.(traced)
-	t := &transaction{key: key, guard: !byTracer, late: f.done, retries: f.lost > 0}
+	t := &transaction{key: key, guard: !byTracer, late: f.known.done, retries: f.known.lost > 0}
 	t.claim = claim || t.guard && failpoint.IsClaim(ctx)
-	t.beside = slices.ContainsFunc(f.all, func(o *transaction) bool { return o.end == "" && o.admits })
-	f.all = append(f.all, t)
+	t.beside = slices.ContainsFunc(f.known.all, func(o *transaction) bool { return o.end == "" && o.admits })
+	f.known.all = append(f.known.all, t)
 }
 
 // of returns the open transaction of key, or nil.
 func (f *facts) of(key any) *transaction {
-	for _, t := range slices.Backward(f.all) {
+	for _, t := range slices.Backward(f.known.all) {
 		if t.key == key && t.end == "" {
 			return t
 		}
@@ -96,7 +113,7 @@ func (f *facts) of(key any) *transaction {
 func (f *facts) at(step failpoint.Step, key any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.admitted = f.admitted || step == failpoint.Admitted
+	f.known.admitted = f.known.admitted || step == failpoint.Admitted
 	t := f.of(key)
 	if t == nil {
 		return
@@ -114,8 +131,8 @@ func (f *facts) note(fact any) {
 	defer f.mu.Unlock()
 	switch fact := fact.(type) {
 	case failpoint.Sent:
-		if !slices.Contains(f.drivers, fact.Driver) {
-			f.drivers = append(f.drivers, fact.Driver)
+		if !slices.Contains(f.known.drivers, fact.Driver) {
+			f.known.drivers = append(f.known.drivers, fact.Driver)
 		}
 		if t := f.of(fact.Key); t != nil {
 			t.sent = append(t.sent, fact.SQL)
@@ -129,14 +146,13 @@ func (f *facts) note(fact any) {
 			t.undoes = t.undoes || t.admits
 		}
 	case failpoint.Refused:
-		f.refused, f.refusedLast = append(f.refused, fact.Err), true
+		f.known.refused, f.known.refusedLast = append(f.known.refused, fact.Err), true
 	case failpoint.Tried:
-		f.tried = append(f.tried, fact.Key)
+		f.known.tried = append(f.known.tried, fact.Key)
 	case failpoint.Repeated:
-		f.repeated = true
+		f.known.repeated = true
 	case failpoint.Minted:
-		f.minted = true
-		f.mintedAs = append(f.mintedAs, fact.Resource)
+		f.known.mintedAs = append(f.known.mintedAs, fact.Resource)
 		f.mintedIn()
 	}
 }
@@ -144,7 +160,7 @@ func (f *facts) note(fact any) {
 // mintedIn marks the transaction that has minted a number: the guard's own, or the
 // caller's, which is fenced from then on.
 func (f *facts) mintedIn() {
-	for _, t := range slices.Backward(f.all) {
+	for _, t := range slices.Backward(f.known.all) {
 		if t.guard {
 			t.claim = true
 			return
@@ -156,37 +172,22 @@ func (f *facts) mintedIn() {
 	}
 }
 
-func (f *facts) set(change func(*facts)) {
+func (f *facts) set(change func(*known)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	change(f)
+	change(&f.known)
 }
 
-func (f *facts) is(so func(*facts) bool) (is bool) {
-	f.set(func(f *facts) { is = so(f) })
-	return is
-}
-
-// repeats reports whether a guard has returned the first result of a unit.
-func (f *facts) repeats() bool { return f.is(func(f *facts) bool { return f.repeated }) }
-
-// keys returns the keys of the units that guards were to apply once.
-func (f *facts) keys() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.tried)
-}
-
-func (f *facts) bounded() { f.set(func(f *facts) { f.idles = true }) }
-func (f *facts) drop()    { f.set(func(f *facts) { f.lost, f.dropped = f.lost+1, true }) }
-func (f *facts) lose()    { f.set(func(f *facts) { f.lost++ }) }
-func (f *facts) reenter() { f.set(func(f *facts) { f.reentered = true }) }
+func (f *facts) bounded() { f.set(func(k *known) { k.idles = true }) }
+func (f *facts) drop()    { f.set(func(k *known) { k.lost, k.dropped = k.lost+1, true }) }
+func (f *facts) lose()    { f.set(func(k *known) { k.lost++ }) }
+func (f *facts) reenter() { f.set(func(k *known) { k.reentered = true }) }
 
 // outside records that key was written outside of the writer's own Hold, under no token.
 func (f *facts) outside(key any, when outside) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, t := range slices.Backward(f.all) {
+	for _, t := range slices.Backward(f.known.all) {
 		if t.key == key {
 			t.outside = when
 			return
@@ -197,92 +198,49 @@ func (f *facts) outside(key any, when outside) {
 // under records that key was written under the number n.
 func (f *facts) under(n int64, key any) {
 	_, byTracer := key.(traced)
-	f.set(func(f *facts) {
-		f.numbers = append(f.numbers, n)
+	f.set(func(k *known) {
+		k.numbers = append(k.numbers, n)
 		if byTracer {
 			return
 		}
-		f.refusedLast = false
-		f.observed = f.observed || slices.ContainsFunc(f.refused, func(err error) bool {
+		k.refusedLast = false
+		k.observed = k.observed || slices.ContainsFunc(k.refused, func(err error) bool {
 			var stale *guard.StaleError
 			return errors.As(err, &stale) && stale.Token.Number == n
 		})
 	})
 }
 
-// swallows reports whether a guard refused after the last write that one admitted.
-func (f *facts) swallows() bool { return f.is(func(f *facts) bool { return f.refusedLast }) }
-
-// drops reports whether a COMMIT was not sent, and the writer's error was that the
-// outcome is unknown.
-func (f *facts) drops() bool { return f.is(func(f *facts) bool { return f.dropped }) }
-
-// observes reports whether a guard refused a token and the write was made anyway.
-func (f *facts) observes() bool { return f.is(func(f *facts) bool { return f.observed }) }
-
 // have adds the number of a token that the writer has acquired or minted.
-func (f *facts) have(n int64) { f.set(func(f *facts) { f.own = append(f.own, n) }) }
-
-// had reports whether the writer has had a token of the number n.
-func (f *facts) had(n int64) bool {
-	return f.is(func(f *facts) bool { return slices.Contains(f.own, n) })
-}
+func (f *facts) have(n int64) { f.set(func(k *known) { k.own = append(k.own, n) }) }
 
 // misnamed returns the resource that the writer minted for, if it differs from this one.
-func (f *facts) misnamed(resource string) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.mintedAs) == 0 || slices.Contains(f.mintedAs, resource) {
+func (k known) misnamed(resource string) string {
+	if len(k.mintedAs) == 0 || slices.Contains(k.mintedAs, resource) {
 		return ""
 	}
-	return f.mintedAs[0]
+	return k.mintedAs[0]
 }
 
 // evictable reports whether the writer is inside a transaction that the server ends if it
 // is idle for long.
-func (f *facts) evictable() bool {
-	return f.is(func(f *facts) bool {
-		return f.idles && slices.ContainsFunc(f.all, func(t *transaction) bool { return t.end == "" && t.admits })
-	})
+func (k known) evictable() bool {
+	return k.idles && k.some(func(t *transaction) bool { return t.end == "" && t.admits })
 }
 
 // some reports whether there is such a transaction.
-func (f *facts) some(is func(*transaction) bool) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.ContainsFunc(f.all, is)
-}
+func (k known) some(is func(*transaction) bool) bool { return slices.ContainsFunc(k.all, is) }
 
 // finish records that the unit of work has ended. A transaction that is still open has
 // outlived it.
 func (f *facts) finish() {
-	f.set(func(f *facts) {
-		f.done = true
-		for _, t := range f.all {
+	f.set(func(k *known) {
+		k.done = true
+		for _, t := range k.all {
 			t.late = t.late || t.end == ""
 		}
 	})
 }
-
-// refusals returns the errors by which guards have refused.
-func (f *facts) refusals() []error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.refused)
-}
-
-// wroteUnder returns the numbers of the tokens of writes.
-func (f *facts) wroteUnder() []int64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return slices.Clone(f.numbers)
-}
-
-// asked reports whether a guard has admitted the writer.
-func (f *facts) asked() bool { return f.is(func(f *facts) bool { return f.admitted }) }
-
-// mints reports whether the writer has minted a number for its own lock.
-func (f *facts) mints() bool { return f.is(func(f *facts) bool { return f.minted }) }
 
 var written = regexp.MustCompile(`(?is)\b(?:INSERT\s+INTO|REPLACE\s+INTO|UPDATE|DELETE\s+FROM|MERGE\s+INTO)\s+(?:ONLY\s+)?([\w."` + "`" + `]+)`)
 

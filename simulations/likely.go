@@ -21,6 +21,9 @@ type evidence struct {
 	writers  []*writer // those of the interleaving that failed
 }
 
+// Breaks is that of the verdict. Without a verdict no rule was broken.
+func (e *evidence) Breaks(id string) bool { return e.Verdict != nil && e.Verdict.Breaks(id) }
+
 // explain adds the likely causes to err.
 func (x *explorer) explain(st *stage, err error) error {
 	if err == nil {
@@ -32,7 +35,7 @@ func (x *explorer) explain(st *stage, err error) error {
 	}
 	e := &evidence{explorer: x, err: err, writers: st.writers}
 	errors.As(err, &e.Verdict)
-	if e.Verdict != nil && e.Breaks("once") {
+	if e.Breaks("once") {
 		e.awaitStrays()
 	}
 	likely := e.likely()
@@ -69,7 +72,9 @@ const defaultStrays = 200 * time.Millisecond
 // awaitStrays waits briefly for goroutines that a unit has left running, to observe their
 // late writes.
 func (e *evidence) awaitStrays() {
-	late := func(w *writer) bool { return w.facts.some(func(t *transaction) bool { return t.late }) || w.released() }
+	late := func(w *writer) bool {
+		return w.facts.now().some(func(t *transaction) bool { return t.late }) || w.released()
+	}
 	if e.missing() {
 		return // that is the likely cause
 	}
@@ -92,7 +97,7 @@ func (e *evidence) likely() []string {
 
 func (e *evidence) strays() []string {
 	late := func(w *writer) bool {
-		return w.facts.some(func(t *transaction) bool { return t.late && !t.claim }) || w.released()
+		return w.facts.now().some(func(t *transaction) bool { return t.late && !t.claim }) || w.released()
 	}
 	if slices.ContainsFunc(e.writers, late) || e.missing() {
 		return []string{outlives}
@@ -103,7 +108,7 @@ func (e *evidence) strays() []string {
 // released reports whether a guard has refused the writer's token because its Hold had
 // ended.
 func (w *writer) released() bool {
-	return slices.ContainsFunc(w.facts.refusals(), func(err error) bool { return errors.Is(err, token.ErrReleased) })
+	return slices.ContainsFunc(w.facts.now().refused, func(err error) bool { return errors.Is(err, token.ErrReleased) })
 }
 
 // names checks the resources that the guards were called with.
@@ -111,10 +116,10 @@ func (e *evidence) names() []string {
 	resource := e.subject.Resource
 	var missing *token.MissingError
 	for _, w := range e.writers {
-		if name := w.facts.misnamed(resource); name != "" && e.subject.kept() {
+		if name := w.facts.now().misnamed(resource); name != "" && e.subject.kept() {
 			return []string{fmt.Sprintf(misminted, name, resource)}
 		}
-		for _, err := range append(w.facts.refusals(), e.err) {
+		for _, err := range slices.Concat(w.facts.now().refused, []error{e.err}) {
 			switch {
 			case !errors.As(err, &missing):
 			case missing.Resource != resource && len(missing.Have) > 0:
@@ -126,7 +131,7 @@ func (e *evidence) names() []string {
 	}
 	var others []string
 	right := false
-	for _, w := range append(slices.Clone(e.shape), e.writers...) {
+	for _, w := range slices.Concat(e.shape, e.writers) {
 		asked := w.notes.Names()
 		switch {
 		case slices.Contains(asked, resource):
@@ -151,18 +156,18 @@ func (e *evidence) tokens() []string {
 		return []string{fmt.Sprintf(mintedOnce, n)}
 	}
 	for _, w := range e.writers {
-		tok := w.tok.Load()
+		tok, f := w.tok.Load(), w.facts.now()
 		if tok == nil {
 			continue
 		}
 		var stale *guard.StaleError
-		for _, err := range w.facts.refusals() {
-			if errors.As(err, &stale) && stale.Token.Resource == tok.Resource && !w.facts.had(stale.Token.Number) {
+		for _, err := range f.refused {
+			if errors.As(err, &stale) && stale.Token.Resource == tok.Resource && !slices.Contains(f.own, stale.Token.Number) {
 				return []string{fmt.Sprintf(cached, stale.Token.Number)}
 			}
 		}
-		for _, n := range w.facts.wroteUnder() {
-			if n != 0 && !w.facts.had(n) {
+		for _, n := range f.numbers {
+			if n != 0 && !slices.Contains(f.own, n) {
 				return []string{fmt.Sprintf(cached, n)}
 			}
 		}
@@ -173,26 +178,27 @@ func (e *evidence) tokens() []string {
 // outcomes checks how Do handled errors.
 func (e *evidence) outcomes() []string {
 	for _, w := range e.writers {
-		if w.facts.observes() {
+		f := w.facts.now()
+		lost := f.some(func(t *transaction) bool { return t.guard && !t.claim && t.end == failpoint.Unknown })
+		ended := func(end failpoint.Step) bool {
+			return f.some(func(t *transaction) bool { return t.guard && t.admits && !t.claim && t.end == end })
+		}
+		switch {
+		case f.observed:
 			return []string{observes}
-		}
-		if refusals := w.facts.refusals(); w.facts.swallows() && w.outcome == history.Accepted {
-			return []string{fmt.Sprintf(swallowed, refusals[0])}
-		}
-		if e.Verdict != nil && w.facts.drops() && e.Breaks("once") {
+		case f.refusedLast && w.outcome == history.Accepted:
+			return []string{fmt.Sprintf(swallowed, f.refused[0])}
+		case f.dropped && e.Breaks("once"):
 			return []string{assumed}
-		}
-		if e.Verdict != nil && w.rolledBack() && e.Breaks("once") {
+		case w.outcome == history.Accepted && ended(failpoint.Undone) && !f.some((*transaction).wrote) && e.Breaks("once"):
 			return []string{undone}
-		}
-		if e.Verdict != nil && w.outcome == history.Refused && w.facts.some(func(t *transaction) bool { return t.guard && !t.claim && t.end == failpoint.Unknown }) {
+		case e.Verdict != nil && w.outcome == history.Refused && lost:
 			return []string{retried} // the second write was refused, and the first had been applied
-		}
-		if (w.outcome == history.Refused || w.outcome == history.Failed) && w.facts.some(func(t *transaction) bool { return t.guard && t.admits && !t.claim && t.end == failpoint.Applied }) {
+		case (w.outcome == history.Refused || w.outcome == history.Failed) && ended(failpoint.Applied):
 			return []string{partial}
 		}
 	}
-	if e.some(func(t *transaction) bool { return t.retries && t.wrote() }) && e.Verdict != nil && e.Breaks("once") {
+	if e.some(func(t *transaction) bool { return t.retries && t.wrote() }) && e.Breaks("once") {
 		return []string{retried}
 	}
 	if e.some(func(t *transaction) bool { return t.undoes }) {
@@ -203,14 +209,14 @@ func (e *evidence) outcomes() []string {
 
 // some reports whether a writer of the interleaving has a transaction that matches.
 func (e *evidence) some(is func(*transaction) bool) bool {
-	return slices.ContainsFunc(e.writers, func(w *writer) bool { return w.facts.some(is) })
+	return slices.ContainsFunc(e.writers, func(w *writer) bool { return w.facts.now().some(is) })
 }
 
 // unfenced looks for writes that tracers observed and no guard admitted.
 func (e *evidence) unfenced() []string {
 	var found, inside, ahead, behind *transaction
-	for _, w := range append(slices.Clone(e.shape), e.writers...) {
-		w.facts.some(func(t *transaction) bool {
+	for _, w := range slices.Concat(e.shape, e.writers) {
+		for _, t := range w.facts.now().all {
 			switch {
 			case t.outside == beforeHold && !t.fenced():
 				ahead = t
@@ -221,8 +227,7 @@ func (e *evidence) unfenced() []string {
 			case t.fenced() && !t.claim && (t.wrote() || t.admits):
 				inside = t
 			}
-			return false
-		})
+		}
 	}
 	switch {
 	case found == nil && behind != nil:
@@ -247,8 +252,8 @@ func (e *evidence) unfenced() []string {
 
 // checks reports whether a guard was called before the write, outside its transaction.
 func (e *evidence) checks() bool {
-	for _, w := range append(slices.Clone(e.shape), e.writers...) {
-		if w.facts.asked() || w.facts.some(func(t *transaction) bool { return t.guard && !t.claim }) {
+	for _, w := range slices.Concat(e.shape, e.writers) {
+		if w.facts.now().admitted || w.facts.now().some(func(t *transaction) bool { return t.guard && !t.claim }) {
 			return true
 		}
 	}
@@ -258,7 +263,7 @@ func (e *evidence) checks() bool {
 // unseenWrites returns the causes that cannot be distinguished because a write was not
 // observed: its connection has no tracer, or its context is not Do's.
 func (e *evidence) unseenWrites() []string {
-	if e.Verdict == nil || !e.Breaks("trace") && !e.Breaks("order") && !e.Breaks("once") {
+	if !e.Breaks("trace") && !e.Breaks("order") && !e.Breaks("once") {
 		return nil
 	}
 	if lines := e.unheardWrites(); len(lines) > 0 {
@@ -298,13 +303,13 @@ func (e *evidence) unheardWrites() []string {
 // noClaims reports whether a guard admitted writes without a claim before them.
 func (e *evidence) noClaims() bool {
 	return e.covered.guarded && e.subject.Claim == nil &&
-		!slices.ContainsFunc(append(slices.Clone(e.shape), e.writers...), func(w *writer) bool {
-			return w.facts.mints() || w.facts.some(func(t *transaction) bool { return t.claim })
+		!slices.ContainsFunc(slices.Concat(e.shape, e.writers), func(w *writer) bool {
+			return len(w.facts.now().mintedAs) > 0 || w.facts.now().some(func(t *transaction) bool { return t.claim })
 		})
 }
 
 func (e *evidence) reads() []string {
-	if e.Verdict == nil || !e.Breaks("once") || !e.covered.guarded {
+	if !e.Breaks("once") || !e.covered.guarded {
 		return nil
 	}
 	if e.noClaims() {
@@ -315,14 +320,15 @@ func (e *evidence) reads() []string {
 
 // foreign checks guards that report no steps, by what they refused.
 func (e *evidence) foreign() []string {
+	var unseen *unseenError
 	switch {
-	case e.Verdict == nil && e.unseenError() == nil:
+	case e.Verdict == nil && !errors.As(e.err, &unseen):
 		return nil
 	case e.Verdict == nil && !e.checks():
 		return append(e.unheardWrites(), noGuard)
 	case e.Verdict == nil:
 		return append(e.unheardWrites(), checkFirst)
-	case e.Verdict != nil && e.Breaks("spurious-refusal"):
+	case e.Breaks("spurious-refusal"):
 		return []string{equality}
 	case e.refused || slices.ContainsFunc(e.writers, (*writer).refusedItself):
 		return []string{checkFirst}
@@ -335,15 +341,7 @@ func (e *evidence) foreign() []string {
 // refusedItself reports whether w's unit was refused by something other than a guard,
 // mostly a Locker's claim.
 func (w *writer) refusedItself() bool {
-	return w.outcome == history.Refused && len(w.facts.refusals()) == 0
-}
-
-func (e *evidence) unseenError() error {
-	var unseen *unseenError
-	if errors.As(e.err, &unseen) {
-		return unseen
-	}
-	return nil
+	return w.outcome == history.Refused && len(w.facts.now().refused) == 0
 }
 
 // likelyVacuous returns why the twin was probably not corrupted.
@@ -374,19 +372,16 @@ func (e *evidence) endless() []string {
 // missing reports whether a unit was undisturbed, refused by no guard, and acknowledged,
 // while a tracer or guard observed the start of work that is not counted.
 func (e *evidence) missing() bool {
-	if e.Verdict == nil || !e.Breaks("once") || e.Interleaving != undisturbedName {
+	if !e.Breaks("once") || e.Interleaving != undisturbedName {
 		return false
 	}
-	acknowledged, counted := 0, 0
+	acknowledged := 0
 	for _, op := range e.history.Ops {
-		switch {
-		case op.Kind == history.Unit && op.Outcome == history.Accepted:
+		if op.Kind == history.Unit && op.Outcome == history.Accepted {
 			acknowledged++
-		case op.Kind == history.Read:
-			counted = op.Counted
 		}
 	}
-	return counted < acknowledged && e.covered.guarded && !slices.ContainsFunc(e.writers, func(w *writer) bool { return len(w.facts.refusals()) > 0 })
+	return e.counted() < acknowledged && e.covered.guarded && !slices.ContainsFunc(e.writers, func(w *writer) bool { return len(w.facts.now().refused) > 0 })
 }
 
 // shared returns the number that two writers have minted for their own lock, or 0.
@@ -403,13 +398,4 @@ func (e *evidence) shared() int64 {
 		}
 	}
 	return 0
-}
-
-// rolledBack reports whether a unit was acknowledged although a guard's transaction was
-// rolled back, and none wrote.
-func (w *writer) rolledBack() bool {
-	ended := func(end failpoint.Step) func(*transaction) bool {
-		return func(t *transaction) bool { return t.guard && t.admits && !t.claim && t.end == end }
-	}
-	return w.outcome == history.Accepted && w.facts.some(ended(failpoint.Undone)) && !w.facts.some((*transaction).wrote)
 }

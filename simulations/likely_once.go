@@ -10,10 +10,10 @@ import (
 
 // otherUnit finds an undisturbed unit that was taken for another one.
 func (e *evidence) otherUnit() []string {
-	if e.Verdict == nil || !e.Breaks("once") || e.Interleaving != undisturbedName {
+	if !e.Breaks("once") || e.Interleaving != undisturbedName {
 		return nil
 	}
-	repeats := slices.ContainsFunc(e.writers, func(w *writer) bool { return w.facts.repeats() })
+	repeats := slices.ContainsFunc(e.writers, func(w *writer) bool { return w.facts.now().repeated })
 	switch {
 	case repeats:
 		return []string{oneKey}
@@ -26,7 +26,7 @@ func (e *evidence) otherUnit() []string {
 // tries finds why tries of one unit were not recognized as such, or why a try was taken for
 // applied.
 func (e *evidence) tries() []string {
-	if e.Verdict == nil || e.subject.DoOnce == nil || !e.Breaks("once") {
+	if e.subject.DoOnce == nil || !e.Breaks("once") {
 		return nil
 	}
 	apart, keys := e.recordedApart(), e.keys()
@@ -44,8 +44,8 @@ func (e *evidence) tries() []string {
 		return []string{unrecorded, fmt.Sprintf(recorded, "")}
 	}
 	for _, w := range e.writers {
-		if refusals := w.facts.refusals(); w.facts.swallows() && w.outcome == history.Accepted {
-			return []string{fmt.Sprintf(swallowed, refusals[0])}
+		if f := w.facts.now(); f.refusedLast && w.outcome == history.Accepted {
+			return []string{fmt.Sprintf(swallowed, f.refused[0])}
 		}
 	}
 	if traced {
@@ -67,7 +67,7 @@ func (e *evidence) counted() (n int) {
 // keys returns the keys under which guards were to apply the unit.
 func (e *evidence) keys() (keys []string) {
 	for _, w := range e.writers {
-		for _, key := range w.facts.keys() {
+		for _, key := range w.facts.now().tried {
 			if !slices.Contains(keys, key) {
 				keys = append(keys, key)
 			}
@@ -79,13 +79,12 @@ func (e *evidence) keys() (keys []string) {
 // recordedApart returns a write of the unit outside of the guard's transaction, as
 // [transaction.quoted] does.
 func (e *evidence) recordedApart() (sql string) {
-	for _, w := range append(slices.Clone(e.shape), e.writers...) {
-		w.facts.some(func(t *transaction) bool {
+	for _, w := range slices.Concat(e.shape, e.writers) {
+		for _, t := range w.facts.now().all {
 			if t.wrote() && !t.fenced() {
 				sql = t.quoted()
 			}
-			return false
-		})
+		}
 	}
 	return sql
 }

@@ -177,7 +177,7 @@ const endless = 100
 
 // refusedAgain ends a unit that repeats a refused write too often.
 func (l *listener) refusedAgain(err error) {
-	n := len(l.facts.refusals())
+	n := len(l.facts.now().refused)
 	if n < endless || l.stage.twin {
 		return
 	}

@@ -84,7 +84,7 @@ func (p *performance) performLostAnswer() {
 // block it.
 func (p *performance) settle(w *writer) state {
 	bound := p.pace.bound()
-	if p.pace.limit == 0 && !p.pace.isBlocked && slices.ContainsFunc(p.writers, func(o *writer) bool { return o != w && o.facts.evictable() }) {
+	if p.pace.limit == 0 && !p.pace.isBlocked && slices.ContainsFunc(p.writers, func(o *writer) bool { return o != w && o.facts.now().evictable() }) {
 		bound = 50 * evictAfter // the server ends the paused holder's transaction; w may wait for something else
 	}
 	return p.note(w.await(bound))
@@ -246,10 +246,8 @@ func (st *stage) crash(w *writer) {
 }
 
 func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 }

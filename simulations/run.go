@@ -30,9 +30,9 @@ func Run(t *testing.T, s Subject) {
 		t.Fatal(err)
 	}
 	pictures := &failurePage{}
-	var covered coverage
-	t.Run("plan", func(t *testing.T) { covered.add(runPlan(t, s, pictures)) })
-	t.Run("random", func(t *testing.T) { covered.add(runRandom(t, s, pictures)) })
+	covered := &coverage{}
+	t.Run("plan", func(t *testing.T) { runPlan(t, s, pictures, covered) })
+	t.Run("random", func(t *testing.T) { runRandom(t, s, pictures, covered) })
 	t.Run("twin", func(t *testing.T) {
 		if said, err := corruptTwin(t.Context(), s); err != nil {
 			t.Error(err)
@@ -43,8 +43,8 @@ func Run(t *testing.T, s Subject) {
 	t.Log(covered.String())
 }
 
-func runPlan(t *testing.T, s Subject, pictures *failurePage) coverage {
-	x, err := scout(t.Context(), s, false)
+func runPlan(t *testing.T, s Subject, pictures *failurePage, covered *coverage) {
+	x, err := scout(t.Context(), s, false, covered)
 	if err != nil {
 		t.Fatal(pictures.withPage(t, err))
 	}
@@ -61,17 +61,16 @@ func runPlan(t *testing.T, s Subject, pictures *failurePage) coverage {
 	if ok && performed == 0 {
 		t.Error("simulations: no interleaving has this name: give the whole printed name; the steps may have changed")
 	}
-	return x.covered
 }
 
-func runRandom(t *testing.T, s Subject, pictures *failurePage) coverage {
-	x, err := scout(t.Context(), s, false)
+func runRandom(t *testing.T, s Subject, pictures *failurePage, covered *coverage) {
+	x, err := scout(t.Context(), s, false, covered)
 	if err != nil {
 		t.Fatal(pictures.withPage(t, err))
 	}
 	if seed, ok := wanted(); ok {
 		runSeed(t, x, seed, pictures)
-		return x.covered
+		return
 	}
 	n := 0
 	for begun := time.Now(); s.goesOn(begun, n); n++ {
@@ -80,7 +79,6 @@ func runRandom(t *testing.T, s Subject, pictures *failurePage) coverage {
 		}
 	}
 	t.Logf("simulations: %d random interleavings, seeds from %d on", n, s.Seed)
-	return x.covered
 }
 
 func runSeed(t *testing.T, x *explorer, seed uint64, pictures *failurePage) bool {
@@ -107,25 +105,26 @@ func Check(t testing.TB, s Subject) error {
 	return err
 }
 
-func examine(ctx context.Context, s Subject) (coverage, error) {
-	x, err := scout(ctx, s, false)
+func examine(ctx context.Context, s Subject) (*coverage, error) {
+	covered := &coverage{}
+	x, err := scout(ctx, s, false, covered)
 	if err != nil {
-		return coverage{}, err
+		return covered, err
 	}
 	x.plan(func(i interleaving) bool {
 		err = x.perform(ctx, i)
 		return err == nil
 	})
 	if err != nil {
-		return x.covered, err
+		return covered, err
 	}
 	for begun, n := time.Now(), 0; s.goesOn(begun, n); n++ {
 		if err := x.shuffle(ctx, s.Seed+uint64(n)); err != nil {
-			return x.covered, err
+			return covered, err
 		}
 	}
 	_, err = corruptTwin(ctx, s)
-	return x.covered, err
+	return covered, err
 }
 
 // leastSeeds is the minimum number of random interleavings for the twin, however long
@@ -136,7 +135,7 @@ const leastSeeds = 2000
 // corruptTwin finds an interleaving of the plan and a random one that corrupt the twin,
 // and returns a text that describes both.
 func corruptTwin(ctx context.Context, s Subject) (string, error) {
-	x, err := scout(ctx, s, true)
+	x, err := scout(ctx, s, true, &coverage{})
 	if err != nil {
 		return "", err
 	}

@@ -116,10 +116,9 @@ func (st *stage) finish() error {
 		w.leave()
 	}
 	limit := stuckTimeout + st.subject.MaxBlocking + 2*st.subject.TTL
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+	over := time.After(limit)
 	for _, w := range st.writers {
-		if !st.outlast(w, timer.C) {
+		if !st.outlast(w, over) {
 			st.giveUp()
 			return &stuckError{w.name, limit, w.seen()}
 		}
@@ -179,12 +178,10 @@ func (st *stage) clear() error {
 
 // leave waits briefly for w, which is not stopped, to end.
 func (w *writer) leave() {
-	timer := time.NewTimer(20 * time.Millisecond)
-	defer timer.Stop()
 	select {
 	case <-w.done:
 	case <-w.held:
-	case <-timer.C:
+	case <-time.After(20 * time.Millisecond):
 	}
 }
 
