@@ -123,8 +123,8 @@ func TestACheckWithoutARowLockIsCaught(t *testing.T) {
 	breaks(t, s, "once")
 }
 
-// breaks asserts that s breaks rule, also with its interleavings limited by some.
-func breaks(t *testing.T, s simulations.Subject, rule string, changes ...scope) {
+// breaks requires that s, as the changes leave it, breaks rule, and returns the verdict.
+func breaks(t *testing.T, s simulations.Subject, rule string, changes ...scope) *simulations.Verdict {
 	t.Helper()
 	s = untilFound(s)
 	for _, change := range changes {
@@ -135,6 +135,7 @@ func breaks(t *testing.T, s simulations.Subject, rule string, changes ...scope) 
 	require.ErrorAs(t, err, &verdict)
 	require.True(t, verdict.Breaks(rule), "%v", err)
 	t.Log(err)
+	return verdict
 }
 
 // The claim is refused in place of the write, which is not traced.

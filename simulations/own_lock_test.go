@@ -64,7 +64,7 @@ func (s *shop) minted(ctx context.Context, session *pgxpool.Conn) error {
 	if err != nil {
 		return err
 	}
-	return s.fence.Update(token.NewContext(ctx, tok), "account/42", func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+	return s.work(token.NewContext(ctx, tok))
 }
 
 // For each mistake with an own lock, the verdict names it.
@@ -75,47 +75,40 @@ func nameOwnLocks(t *testing.T) {
 	t.Parallel()
 	type mistake struct {
 		says string
-		work func(s *shop) func(ctx context.Context, session *pgxpool.Conn) error
+		work func(s *shop, ctx context.Context, session *pgxpool.Conn) error
 	}
 	for name, c := range testenv.Some(t, map[string]mistake{
-		"not minted, no guard": {"no guard at all", func(s *shop) func(context.Context, *pgxpool.Conn) error { // hazard G2
-			return func(ctx context.Context, _ *pgxpool.Conn) error { return s.withdraw(ctx, s.pool, s.pool) }
+		"not minted, no guard": {"no guard at all", func(s *shop, ctx context.Context, _ *pgxpool.Conn) error { // hazard G2
+			return s.withdraw(ctx, s.pool, s.pool)
 		}},
-		"minted, no guard": {"no guard at all", func(s *shop) func(context.Context, *pgxpool.Conn) error { // hazard G2
-			return func(ctx context.Context, session *pgxpool.Conn) error {
-				if _, err := s.over(session).Mint(ctx, "account/42", rand.Text()); err != nil {
-					return err
-				}
-				return s.withdraw(ctx, s.pool, s.pool)
+		"minted, no guard": {"no guard at all", func(s *shop, ctx context.Context, session *pgxpool.Conn) error { // hazard G2
+			if _, err := s.over(session).Mint(ctx, "account/42", rand.Text()); err != nil {
+				return err
 			}
+			return s.withdraw(ctx, s.pool, s.pool)
 		}},
-		"a token that is not put into the context": {"outer context", func(s *shop) func(context.Context, *pgxpool.Conn) error {
-			return func(ctx context.Context, session *pgxpool.Conn) error {
-				if _, err := s.over(session).Mint(ctx, "account/42", rand.Text()); err != nil {
-					return err
-				}
-				return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+		"a token that is not put into the context": {"outer context", func(s *shop, ctx context.Context, session *pgxpool.Conn) error {
+			if _, err := s.over(session).Mint(ctx, "account/42", rand.Text()); err != nil {
+				return err
 			}
+			return s.work(ctx)
 		}},
-		"a read before Mint": {"read before Hold", func(s *shop) func(context.Context, *pgxpool.Conn) error { // hazard G3
-			return func(ctx context.Context, _ *pgxpool.Conn) error {
-				balance, err := s.balance(ctx, s.pool)
-				if err != nil {
-					return err
-				}
+		"a read before Mint": {"read before Hold", func(s *shop, ctx context.Context, _ *pgxpool.Conn) error { // hazard G3
+			return s.spend(ctx, s.pool, func(left int) error {
 				tok, err := s.fence.Mint(ctx, "account/42", rand.Text())
 				if err != nil {
 					return err
 				}
-				return s.fence.Update(token.NewContext(ctx, tok), "account/42", func(tx pgx.Tx) error { return s.set(ctx, tx, balance-1) })
-			}
+				ctx := token.NewContext(ctx, tok)
+				return s.update(ctx, func(tx pgx.Tx) error { return s.set(ctx, tx, left) })
+			})
 		}},
 	}, "minted, no guard") {
 		for tracing, tracer := range testenv.Some(t, tracers, traced) {
 			t.Run(name+"/"+tracing, func(t *testing.T) {
 				t.Parallel()
 				s := openShop(t, tracer)
-				err := checkPlanned(t, untilFound(s.kept(c.work(s))))
+				err := checkPlanned(t, untilFound(s.kept(func(ctx context.Context, session *pgxpool.Conn) error { return c.work(s, ctx, session) })))
 				t.Log(err)
 				require.ErrorContains(t, err, "Likely: "+c.says)
 			})
@@ -130,6 +123,16 @@ func TestExpireThatFailsEndsTheRun(t *testing.T) {
 	outOfOrder := errors.New("out of order")
 	subject.Expire = func(context.Context) error { return outOfOrder }
 	require.ErrorIs(t, simulations.Check(t, subject), outOfOrder)
+}
+
+// mint returns a function that numbers a lock under that name.
+func (s *shop) mint(name string) func(ctx context.Context, lock string) (token.Token, error) {
+	return func(ctx context.Context, lock string) (token.Token, error) { return s.fence.Mint(ctx, name, lock) }
+}
+
+// misnamed is one unit under another name.
+func (s *shop) misnamed(ctx context.Context) error {
+	return s.fence.Update(ctx, "accounts/42", func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
 }
 
 // setNX is the subject of a program whose lock is a key in Redis.
@@ -204,12 +207,8 @@ func (s *shop) skipLocked(name string) simulations.Subject {
 func runOnALockOfItsOwn(t *testing.T, try scope) {
 	for name, subject := range testenv.Some(t, map[string]func(s *shop) simulations.Subject{
 		"an advisory lock": func(s *shop) simulations.Subject { return s.kept(s.minted) },
-		"SET NX PX": func(s *shop) simulations.Subject {
-			return s.setNX(func(ctx context.Context, lock string) (token.Token, error) {
-				return s.fence.Mint(ctx, "account/42", lock)
-			}, s.readFirst)
-		},
-		"SKIP LOCKED": func(s *shop) simulations.Subject { return s.skipLocked("job/%d") },
+		"SET NX PX":        func(s *shop) simulations.Subject { return s.setNX(s.mint("account/42"), s.readFirst) },
+		"SKIP LOCKED":      func(s *shop) simulations.Subject { return s.skipLocked("job/%d") },
 	}, "SET NX PX") {
 		for tracing, tracer := range testenv.Some(t, tracers, traced) {
 			t.Run(name+"/"+tracing, func(t *testing.T) {
@@ -239,25 +238,9 @@ func TestStressOtherSpellingsWithAKeptLockAreNamed(t *testing.T) {
 			require.NoError(s.t, err)
 			return s.setNX(func(context.Context, string) (token.Token, error) { return tok, nil }, s.readFirst)
 		}},
-		"minted under a misspelt name": {"wrong name", func(s *shop) simulations.Subject {
-			return s.setNX(func(ctx context.Context, lock string) (token.Token, error) {
-				return s.fence.Mint(ctx, "accounts/42", lock)
-			}, s.readFirst)
-		}},
-		"minted and updated under another name": {"wrong name", func(s *shop) simulations.Subject {
-			return s.setNX(func(ctx context.Context, lock string) (token.Token, error) {
-				return s.fence.Mint(ctx, "accounts/42", lock)
-			}, func(ctx context.Context) error {
-				return s.fence.Update(ctx, "accounts/42", func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
-			})
-		}},
-		"updated under another name": {"wrong name", func(s *shop) simulations.Subject {
-			return s.setNX(func(ctx context.Context, lock string) (token.Token, error) {
-				return s.fence.Mint(ctx, "account/42", lock)
-			}, func(ctx context.Context) error {
-				return s.fence.Update(ctx, "accounts/42", func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
-			})
-		}},
+		"minted under a misspelt name":          {"wrong name", func(s *shop) simulations.Subject { return s.setNX(s.mint("accounts/42"), s.readFirst) }},
+		"minted and updated under another name": {"wrong name", func(s *shop) simulations.Subject { return s.setNX(s.mint("accounts/42"), s.misnamed) }},
+		"updated under another name":            {"wrong name", func(s *shop) simulations.Subject { return s.setNX(s.mint("account/42"), s.misnamed) }},
 		"minted by the first, and kept": {"token cached in a struct", func(s *shop) simulations.Subject {
 			var once sync.Once
 			var tok token.Token
@@ -267,9 +250,7 @@ func TestStressOtherSpellingsWithAKeptLockAreNamed(t *testing.T) {
 			}, s.readFirst)
 		}},
 		"a refusal swallowed": {"a refusal swallowed", func(s *shop) simulations.Subject {
-			return s.setNX(func(ctx context.Context, lock string) (token.Token, error) {
-				return s.fence.Mint(ctx, "account/42", lock)
-			}, func(ctx context.Context) error {
+			return s.setNX(s.mint("account/42"), func(ctx context.Context) error {
 				_ = s.readFirst(ctx)
 				return nil
 			})
@@ -290,9 +271,7 @@ func TestStressOtherSpellingsWithAKeptLockAreNamed(t *testing.T) {
 
 // readFirst returns work under a token that was claimed or minted.
 func (s *shop) readFirst(ctx context.Context) error {
-	balance, err := s.balance(ctx, s.pool)
-	if err != nil {
-		return err
-	}
-	return s.update(ctx, func(tx pgx.Tx) error { return s.set(ctx, tx, balance-1) })
+	return s.spend(ctx, s.pool, func(left int) error {
+		return s.update(ctx, func(tx pgx.Tx) error { return s.set(ctx, tx, left) })
+	})
 }

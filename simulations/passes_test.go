@@ -80,10 +80,11 @@ func TestStressWhatSurvivesPasses(t *testing.T) {
 	}
 }
 
-// holder is a shop or a till.
+// holder is a program: a shop, a till, a stock or a counter.
 type holder interface {
 	hold(ctx context.Context, fn func(context.Context) error) error
 	holdUnclaimed(ctx context.Context, fn func(context.Context) error) error
+	work(ctx context.Context) error
 }
 
 // held returns a program that does everything inside Hold.
@@ -92,6 +93,13 @@ func held[H holder](work func(s H, ctx context.Context) error) func(H) func(cont
 		return func(ctx context.Context) error {
 			return s.hold(ctx, func(ctx context.Context) error { return work(s, ctx) })
 		}
+	}
+}
+
+// byItself returns a program that takes the lock by itself.
+func byItself[H holder](work func(s H, ctx context.Context) error) func(H) func(context.Context) error {
+	return func(s H) func(context.Context) error {
+		return func(ctx context.Context) error { return work(s, ctx) }
 	}
 }
 

@@ -31,34 +31,26 @@ const given = "a worker under a token that was given to it"
 // right are correct programs of different designs.
 var right = map[string]program{
 	"the README's": func(s *shop) func(context.Context) error { return s.guarded },
-	"a repository that holds by itself, inside a service that holds": held(func(s *shop, ctx context.Context) error {
-		return s.guarded(ctx)
-	}),
+	"a repository that holds by itself, inside a service that holds": held((*shop).guarded),
 	"the context of the outer Hold after an inner one": held(func(s *shop, ctx context.Context) error {
 		err := s.hold(ctx, func(context.Context) error { return nil })
-		return errors.Join(err, s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) }))
+		return errors.Join(err, s.work(ctx))
 	}),
-	given: func(s *shop) func(context.Context) error {
-		return func(ctx context.Context) error {
-			tok, err := token.FromContext(ctx, "account/42")
-			if err != nil {
-				return err
-			}
-			if err := s.fence.Admit(ctx, tok); err != nil {
-				return err
-			}
-			if err := s.hold(ctx, func(context.Context) error { return nil }); err != nil {
-				return err
-			}
-			return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+	given: byItself(func(s *shop, ctx context.Context) error {
+		tok, err := token.FromContext(ctx, "account/42")
+		if err != nil {
+			return err
 		}
-	},
-	"a read before Update, claimed": held(func(s *shop, ctx context.Context) error {
-		return s.readFirst(ctx)
+		if err := s.fence.Admit(ctx, tok); err != nil {
+			return err
+		}
+		if err := s.hold(ctx, func(context.Context) error { return nil }); err != nil {
+			return err
+		}
+		return s.work(ctx)
 	}),
-	"a closure of SQL alone, without Claim": unclaimed(func(s *shop, ctx context.Context) error {
-		return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
-	}),
+	"a read before Update, claimed":         held((*shop).readFirst),
+	"a closure of SQL alone, without Claim": unclaimed((*shop).work),
 	"Join, and an outbox in the same transaction": held(func(s *shop, ctx context.Context) error {
 		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 			if err := s.fence.Join(ctx, tx, "account/42"); err != nil {
@@ -80,85 +72,54 @@ var right = map[string]program{
 			return s.withdraw(ctx, tx, tx)
 		})
 	}),
-	"two resources, and two goroutines that read": func(s *shop) func(context.Context) error {
-		return func(ctx context.Context) error {
-			return s.locks.HoldAll(ctx, []string{"account/42", "account/7"}, func(ctx context.Context) error {
-				group, reading := errgroup.WithContext(ctx)
-				for range 2 {
-					group.Go(func() error { _, err := s.balance(reading, s.pool); return err })
-				}
-				if err := group.Wait(); err != nil {
-					return err
-				}
-				return s.fence.UpdateAll(ctx, []string{"account/7", "account/42"}, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
-			})
-		}
-	},
-	"a retry of what is retryable, and an unknown that is reported": held(func(s *shop, ctx context.Context) error {
-		for {
-			err := s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
-			if !errors.Is(err, guard.ErrRetryable) {
+	"two resources, and two goroutines that read": byItself(func(s *shop, ctx context.Context) error {
+		return s.locks.HoldAll(ctx, []string{"account/42", "account/7"}, func(ctx context.Context) error {
+			group, reading := errgroup.WithContext(ctx)
+			for range 2 {
+				group.Go(func() error { _, err := s.balance(reading, s.pool); return err })
+			}
+			if err := group.Wait(); err != nil {
 				return err
 			}
-		}
+			return s.fence.UpdateAll(ctx, []string{"account/7", "account/42"}, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+		})
 	}),
-	"an unknown that is resolved under a new token by reading a row": func(s *shop) func(context.Context) error {
-		return func(ctx context.Context) error {
-			unit := time.Now().Format(time.RFC3339Nano) + s.t.Name()
-			return untilKnown(func() error {
-				return s.locks.Hold(context.WithoutCancel(ctx), "account/42", func(ctx context.Context) error {
-					return s.update(ctx, func(tx pgx.Tx) error {
-						tag, err := tx.Exec(ctx, "INSERT INTO outbox SELECT $1::text WHERE NOT EXISTS (SELECT FROM outbox WHERE text = $1)", unit)
-						if err != nil || tag.RowsAffected() == 0 {
-							return err
-						}
-						return s.withdraw(ctx, tx, tx)
-					})
+	"a retry of what is retryable, and an unknown that is reported": again[*shop](guard.ErrRetryable),
+	"an unknown that is resolved under a new token by reading a row": byItself(func(s *shop, ctx context.Context) error {
+		unit := time.Now().Format(time.RFC3339Nano) + s.t.Name()
+		return untilKnown(func() error {
+			return s.locks.Hold(context.WithoutCancel(ctx), "account/42", func(ctx context.Context) error {
+				return s.update(ctx, func(tx pgx.Tx) error {
+					tag, err := tx.Exec(ctx, "INSERT INTO outbox SELECT $1::text WHERE NOT EXISTS (SELECT FROM outbox WHERE text = $1)", unit)
+					if err != nil || tag.RowsAffected() == 0 {
+						return err
+					}
+					return s.withdraw(ctx, tx, tx)
 				})
 			})
-		}
-	},
+		})
+	}),
 	"a log that a trigger writes, and single statements by On": held(func(s *shop, ctx context.Context) error {
 		guarded := s.fence.On("account/42")
 		return s.withdraw(ctx, guarded, guarded)
 	}),
 	"four Holds, one in the other": func(s *shop) func(context.Context) error { return account{s}.withdrawTwiceHeld },
-	"HoldAll, and On": func(s *shop) func(context.Context) error {
-		return func(ctx context.Context) error {
-			return s.locks.HoldAll(ctx, []string{"account/7", "account/42"}, func(ctx context.Context) error {
-				return s.withdraw(ctx, s.pool, s.fence.On("account/42"))
-			})
-		}
-	},
-	"HoldAny": func(s *shop) func(context.Context) error {
-		return func(ctx context.Context) error {
-			return s.locks.HoldAny(ctx, []string{"account/42"}, func(ctx context.Context, slot string) error {
-				return s.fence.Update(ctx, slot, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
-			})
-		}
-	},
-	"a lease that is acquired and released": func(s *shop) func(context.Context) error {
-		return func(ctx context.Context) (err error) {
-			lease, err := s.locks.Acquire(ctx, "account/42")
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, lease.Release(context.WithoutCancel(ctx))) }()
-			ctx = lease.Context()
-			return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
-		}
-	},
-	"the token of a lease, put into the context by hand": func(s *shop) func(context.Context) error {
-		return func(ctx context.Context) (err error) {
-			lease, err := s.locks.Acquire(ctx, "account/42")
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, lease.Release(context.WithoutCancel(ctx))) }()
-			ctx = token.NewContext(ctx, lease.Token())
-			return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
-		}
-	},
+	"HoldAll, and On": byItself(func(s *shop, ctx context.Context) error {
+		return s.locks.HoldAll(ctx, []string{"account/7", "account/42"}, func(ctx context.Context) error {
+			return s.withdraw(ctx, s.pool, s.fence.On("account/42"))
+		})
+	}),
+	"HoldAny": byItself(func(s *shop, ctx context.Context) error {
+		return s.locks.HoldAny(ctx, []string{"account/42"}, func(ctx context.Context, slot string) error {
+			return s.fence.Update(ctx, slot, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+		})
+	}),
+	"a lease that is acquired and released": leased(func(_ context.Context, lease *lock.Lease) context.Context {
+		return lease.Context()
+	}),
+	"the token of a lease, put into the context by hand": leased(func(ctx context.Context, lease *lock.Lease) context.Context {
+		return token.NewContext(ctx, lease.Token())
+	}),
 	"UPDATE RETURNING by On": held(func(s *shop, ctx context.Context) error {
 		balance, err := s.balance(ctx, s.pool)
 		if err != nil {
@@ -167,18 +128,12 @@ var right = map[string]program{
 		return s.fence.On("account/42").QueryRow(ctx, "UPDATE accounts SET balance = $1 WHERE id = 42 RETURNING balance", balance-1).Scan(&balance)
 	}),
 	"SendBatch by On": held(func(s *shop, ctx context.Context) error {
-		balance, err := s.balance(ctx, s.pool)
-		if err != nil {
-			return err
-		}
-		return s.fence.On("account/42").SendBatch(ctx, withdrawal(balance)).Close()
+		return s.spend(ctx, s.pool, func(left int) error {
+			return s.fence.On("account/42").SendBatch(ctx, withdrawal(left)).Close()
+		})
 	}),
 	"SendBatch in Update": inUpdate(func(s *shop, ctx context.Context, tx pgx.Tx) error {
-		balance, err := s.balance(ctx, tx)
-		if err != nil {
-			return err
-		}
-		return tx.SendBatch(ctx, withdrawal(balance)).Close()
+		return s.spend(ctx, tx, func(left int) error { return tx.SendBatch(ctx, withdrawal(left)).Close() })
 	}),
 	"CopyFrom in Update": inUpdate(func(s *shop, ctx context.Context, tx pgx.Tx) error {
 		rows := pgx.CopyFromRows([][]any{{"one"}, {"two"}})
@@ -190,11 +145,7 @@ var right = map[string]program{
 	"SERIALIZABLE, run again": func(s *shop) func(context.Context) error {
 		s.fence.Tx.IsoLevel = pgx.Serializable
 		return func(ctx context.Context) error {
-			for {
-				if err := s.guarded(ctx); !errors.Is(err, guard.ErrRetryable) {
-					return err
-				}
-			}
+			return repeated(func() error { return s.guarded(ctx) }, guard.ErrRetryable)
 		}
 	},
 	"reads over the pool before, in and after Update": held(func(s *shop, ctx context.Context) error {
@@ -217,18 +168,16 @@ var right = map[string]program{
 		}
 		return err
 	}),
-	"a timeout of its own": func(s *shop) func(context.Context) error {
-		return func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, testTimeout)
-			defer cancel()
-			return s.guarded(ctx)
-		}
-	},
+	"a timeout of its own": byItself(func(s *shop, ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, testTimeout)
+		defer cancel()
+		return s.guarded(ctx)
+	}),
 	"an errgroup whose one goroutine writes": held(func(s *shop, ctx context.Context) error {
 		group, ctx := errgroup.WithContext(ctx)
 		group.Go(func() error { _, err := s.balance(ctx, s.pool); return err })
 		group.Go(func() error {
-			return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+			return s.work(ctx)
 		})
 		return group.Wait()
 	}),
@@ -250,18 +199,12 @@ var right = map[string]program{
 			})
 		}
 	},
-	"a stale unit that starts over under a new Hold": func(s *shop) func(context.Context) error {
-		return func(ctx context.Context) error {
-			for {
-				if err := s.guarded(ctx); !errors.Is(err, guard.ErrStale) && !errors.Is(err, guard.ErrEvicted) {
-					return err
-				}
-			}
-		}
-	},
+	"a stale unit that starts over under a new Hold": byItself(func(s *shop, ctx context.Context) error {
+		return repeated(func() error { return s.guarded(ctx) }, guard.ErrStale, guard.ErrEvicted)
+	}),
 	"a refusal tried again three times, and returned": held(func(s *shop, ctx context.Context) (err error) {
 		for range 3 {
-			err = s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+			err = s.work(ctx)
 			if err == nil || errors.Is(err, guard.ErrUnknown) {
 				return err
 			}
@@ -280,15 +223,7 @@ var right = map[string]program{
 			return own.Update(ctx, "account/42", func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
 		})
 	}),
-	"Join after a read that was claimed": held(func(s *shop, ctx context.Context) error {
-		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-			balance, err := s.balance(ctx, tx)
-			if err := errors.Join(err, s.fence.Join(ctx, tx, "account/42")); err != nil {
-				return err
-			}
-			return s.set(ctx, tx, balance-1)
-		})
-	}),
+	"Join after a read that was claimed": held((*shop).readThenJoin),
 	"settings, a lock and a notification in the transaction": inUpdate(func(s *shop, ctx context.Context, tx pgx.Tx) error {
 		for _, sql := range []string{"SET LOCAL statement_timeout = '2min'", "SELECT FROM accounts FOR UPDATE", "SELECT pg_notify('withdrawn', '')"} {
 			if _, err := tx.Exec(ctx, sql); err != nil {
@@ -299,7 +234,7 @@ var right = map[string]program{
 	}),
 	"a worker that is waited for": func(s *shop) func(context.Context) error {
 		jobs := s.worker(func(j job) error {
-			return s.update(j.ctx, func(tx pgx.Tx) error { return s.withdraw(j.ctx, tx, tx) })
+			return s.work(j.ctx)
 		})
 		return held(func(_ *shop, ctx context.Context) error {
 			done := make(chan error, 1)
@@ -326,11 +261,9 @@ var right = map[string]program{
 		locks := &lock.Locker{Issuer: s.issuer, Claim: accounts.Claim}
 		return func(ctx context.Context) error {
 			return locks.Hold(ctx, "account/42", func(ctx context.Context) error {
-				balance, err := s.balance(ctx, s.pool)
-				if err != nil {
-					return err
-				}
-				return accounts.Update(ctx, 42, rowguard.Set{"balance": balance - 1})
+				return s.spend(ctx, s.pool, func(left int) error {
+					return accounts.Update(ctx, 42, rowguard.Set{"balance": left})
+				})
 			})
 		}
 	},
@@ -359,14 +292,12 @@ func runRight(t *testing.T, try scope) {
 // outsideHold are correct programs that write a row without a guard while they do not
 // hold the lock.
 var outsideHold = map[string]program{
-	"a key of the request, before Hold": func(s *shop) func(context.Context) error {
-		return func(ctx context.Context) error {
-			if _, err := s.pool.Exec(ctx, "INSERT INTO outbox VALUES ($1) ON CONFLICT DO NOTHING", rand.Text()); err != nil {
-				return err
-			}
-			return s.guarded(ctx)
+	"a key of the request, before Hold": byItself(func(s *shop, ctx context.Context) error {
+		if _, err := s.pool.Exec(ctx, "INSERT INTO outbox VALUES ($1) ON CONFLICT DO NOTHING", rand.Text()); err != nil {
+			return err
 		}
-	},
+		return s.guarded(ctx)
+	}),
 	"a key of the request, and one unit in seven ends before Hold": func(s *shop) func(context.Context) error {
 		var units atomic.Int64
 		return func(ctx context.Context) error {
@@ -453,6 +384,31 @@ func untilKnown(try func() error) error {
 	}
 }
 
+// leased returns a program that writes once under a lease, with the context that under
+// returns.
+func leased(under func(ctx context.Context, lease *lock.Lease) context.Context) program {
+	return byItself(func(s *shop, ctx context.Context) (err error) {
+		lease, err := s.locks.Acquire(ctx, "account/42")
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, lease.Release(context.WithoutCancel(ctx))) }()
+		return s.work(under(ctx, lease))
+	})
+}
+
+// readThenJoin reads in its own transaction before the guard joins it.
+func (s *shop) readThenJoin(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		return s.spend(ctx, tx, func(left int) error {
+			if err := s.fence.Join(ctx, tx, "account/42"); err != nil {
+				return err
+			}
+			return s.set(ctx, tx, left)
+		})
+	})
+}
+
 // inUpdate returns a program that does everything inside Update.
 func inUpdate(work func(s *shop, ctx context.Context, tx pgx.Tx) error) program {
 	return held(func(s *shop, ctx context.Context) error {
@@ -462,9 +418,9 @@ func inUpdate(work func(s *shop, ctx context.Context, tx pgx.Tx) error) program 
 
 var errPoor = errors.New("too poor")
 
-func withdrawal(balance int) *pgx.Batch {
+func withdrawal(left int) *pgx.Batch {
 	b := &pgx.Batch{}
-	b.Queue("UPDATE accounts SET balance = $1 WHERE id = 42", balance-1)
+	b.Queue("UPDATE accounts SET balance = $1 WHERE id = 42", left)
 	b.Queue("INSERT INTO outbox VALUES ('withdrawn')")
 	return b
 }
@@ -478,12 +434,9 @@ func (s *shop) exec(sql string) {
 func TestALogOverThePoolIsAnOrderVerdict(t *testing.T) {
 	t.Parallel()
 	s := openShop(t, pgxpoint.Tracer{})
-	err := simulations.Check(t, untilFound(s.subject(held(func(s *shop, ctx context.Context) error {
+	verdict := breaks(t, s.subject(held(func(s *shop, ctx context.Context) error {
 		_, err := s.pool.Exec(ctx, "INSERT INTO outbox VALUES ('tried')")
-		return errors.Join(err, s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) }))
-	})(s))))
-	var v *simulations.Verdict
-	require.ErrorAs(t, err, &v)
-	require.True(t, v.Breaks("order"))
-	require.ErrorContains(t, err, "(INSERT INTO outbox")
+		return errors.Join(err, s.work(ctx))
+	})(s)), "order")
+	require.ErrorContains(t, verdict, "(INSERT INTO outbox")
 }

@@ -2,7 +2,6 @@ package simulations_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -51,23 +50,7 @@ func serve(t *testing.T, u *table, fence *sqlguard.Guard) (url string, client *h
 	mux := http.NewServeMux()
 	// Most interleavings wait for this, once for each paused holder.
 	guarded := httpguard.Middleware{Resources: httpguard.Pattern("account/{id}"), Store: fence, WaitTimeout: idle / 5}
-	mux.Handle("/accounts/{id}", guarded.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var n int
-		var err error
-		if r.Method == http.MethodGet {
-			n, err = u.Count(r.Context())
-		} else if _, err = fmt.Sscan(r.URL.Query().Get("n"), &n); err == nil {
-			err = fence.Update(r.Context(), resource, func(tx pgx.Tx) error {
-				_, err := tx.Exec(r.Context(), u.sets, n)
-				return err
-			})
-		}
-		if err != nil {
-			httpguard.Error(w, r, err)
-			return
-		}
-		fmt.Fprint(w, n)
-	})))
+	mux.Handle("/accounts/{id}", guarded.Wrap(u.handler(func(ctx context.Context, n int) error { return guardedWrite(ctx, fence, u.sets, n) })))
 	server := httptest.NewServer(httppoint.Handler(mux))
 	t.Cleanup(server.Close)
 	hosts := []string{strings.TrimPrefix(server.URL, "http://")}
@@ -115,9 +98,7 @@ func openCounter(t *testing.T, replicas int, wrapped bool, write writing) *count
 	var hosts []string
 	for range replicas {
 		mux := http.NewServeMux()
-		var handler http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			c.serve(w, r, func(ctx context.Context, n int) error { return write(ctx, fence, c.sets, n) })
-		})
+		handler := c.handler(func(ctx context.Context, n int) error { return write(ctx, fence, c.sets, n) })
 		if wrapped {
 			handler = httpguard.Middleware{Resources: httpguard.Pattern("account/{id}"), Store: fence, InFlight: new(httpguard.InFlight), WaitTimeout: 10 * time.Millisecond}.Wrap(handler)
 		}
@@ -131,19 +112,22 @@ func openCounter(t *testing.T, replicas int, wrapped bool, write writing) *count
 	return c
 }
 
-func (c *counter) serve(w http.ResponseWriter, r *http.Request, write func(ctx context.Context, n int) error) {
-	var n int
-	var err error
-	if r.Method == http.MethodGet {
-		n, err = c.Count(r.Context())
-	} else if _, err = fmt.Sscan(r.URL.Query().Get("n"), &n); err == nil {
-		err = write(r.Context(), n)
-	}
-	if err != nil {
-		httpguard.Error(w, r, err)
-		return
-	}
-	fmt.Fprint(w, n)
+// handler serves the table to readers, and to writers by write.
+func (t *table) handler(write func(ctx context.Context, n int) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var n int
+		var err error
+		if r.Method == http.MethodGet {
+			n, err = t.Count(r.Context())
+		} else if _, err = fmt.Sscan(r.URL.Query().Get("n"), &n); err == nil {
+			err = write(r.Context(), n)
+		}
+		if err != nil {
+			httpguard.Error(w, r, err)
+			return
+		}
+		fmt.Fprint(w, n)
+	})
 }
 
 // writing is how a replica writes.
@@ -161,8 +145,8 @@ func plainWrite(ctx context.Context, fence *sqlguard.Guard, sets string, n int) 
 	return err
 }
 
-// add reads from and writes to the next replica.
-func (c *counter) add(ctx context.Context) error {
+// work reads from and writes to the next replica.
+func (c *counter) work(ctx context.Context) error {
 	url := c.urls[c.units.Add(1)%int64(len(c.urls))]
 	var n int
 	if err := call(ctx, c.client, http.MethodGet, url, &n); err != nil {
@@ -172,7 +156,15 @@ func (c *counter) add(ctx context.Context) error {
 	return call(ctx, c.client, http.MethodPut, url, &n)
 }
 
-func (c *counter) hold(ctx context.Context) error { return c.locks.Hold(ctx, resource, c.add) }
+func (c *counter) hold(ctx context.Context, fn func(context.Context) error) error {
+	return c.locks.Hold(ctx, resource, fn)
+}
+
+func (c *counter) holdUnclaimed(ctx context.Context, fn func(context.Context) error) error {
+	return holdUnclaimed(ctx, c.issuer, fn)
+}
+
+func (c *counter) guarded(ctx context.Context) error { return c.hold(ctx, c.work) }
 
 func (c *counter) subject(unit func(context.Context) error) simulations.Subject {
 	return simulations.Subject{Issuer: c.issuer, Resource: resource, Do: unit, Holds: true, Count: c.Count}
@@ -187,35 +179,11 @@ func TestWrongProgramsOverHTTPAreNamed(t *testing.T) {
 		write   writing
 		unit    func(c *counter) func(context.Context) error
 	}{
-		"no middleware":                     {"no guard at all", false, plainWrite, func(c *counter) func(context.Context) error { return c.hold }},  // hazard G2
-		"the middleware, and a plain write": {"check, then write", true, plainWrite, func(c *counter) func(context.Context) error { return c.hold }}, // hazard G1
-		"412 ignored": {"a refusal swallowed", true, guardedWrite, func(c *counter) func(context.Context) error {
-			return func(ctx context.Context) error {
-				if err := c.hold(ctx); !errors.Is(err, guard.ErrStale) {
-					return err
-				}
-				return nil
-			}
-		}},
-		"an unknown taken for a success": {"unknown taken for an answer", true, guardedWrite, func(c *counter) func(context.Context) error {
-			return func(ctx context.Context) error {
-				if err := c.hold(ctx); !errors.Is(err, guard.ErrUnknown) {
-					return err
-				}
-				return nil
-			}
-		}},
-		"retry after unknown": {"retry after unknown", true, guardedWrite, func(c *counter) func(context.Context) error {
-			return func(ctx context.Context) error {
-				return c.locks.Hold(ctx, resource, func(ctx context.Context) error {
-					for {
-						if err := c.add(ctx); !errors.Is(err, guard.ErrUnknown) {
-							return err
-						}
-					}
-				})
-			}
-		}},
+		"no middleware":                     {"no guard at all", false, plainWrite, held((*counter).work)},  // hazard G2
+		"the middleware, and a plain write": {"check, then write", true, plainWrite, held((*counter).work)}, // hazard G1
+		"412 ignored":                       {"a refusal swallowed", true, guardedWrite, ignoring[*counter](guard.ErrStale)},
+		"an unknown taken for a success":    {"unknown taken for an answer", true, guardedWrite, ignoring[*counter](guard.ErrUnknown)},
+		"retry after unknown":               {"retry after unknown", true, guardedWrite, again[*counter](guard.ErrUnknown)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -231,7 +199,7 @@ func TestWrongProgramsOverHTTPAreNamed(t *testing.T) {
 func runRightOverHTTP(t *testing.T, try scope) {
 	c := openCounter(t, 2, true, guardedWrite)
 	began := time.Now()
-	covered, err := simulations.Cover(t.Context(), try(c.subject(c.hold)))
+	covered, err := simulations.Cover(t.Context(), try(c.subject(c.guarded)))
 	t.Logf("after %s: %s", time.Since(began).Round(time.Millisecond), covered)
 	require.NoError(t, err)
 	require.Contains(t, covered, "tracers: HTTP, pgx")
@@ -246,7 +214,7 @@ func TestAPlainWriteBehindTheMiddlewareIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := openCounter(t, 1, true, write)
-			covered, err := simulations.Cover(t.Context(), some(c.subject(c.hold)))
+			covered, err := simulations.Cover(t.Context(), some(c.subject(c.guarded)))
 			require.NoError(t, err)
 			require.Equal(t, name == "plain", strings.Contains(covered, "not covered: a write was made outside a guard (UPDATE"), covered)
 			require.NotContains(t, covered, "only HTTP was heard")
@@ -258,16 +226,14 @@ func TestAPlainWriteBehindTheMiddlewareIsReported(t *testing.T) {
 func TestAServiceThatIsNotHeardIsReported(t *testing.T) {
 	t.Parallel()
 	c := openCounter(t, 1, true, plainWrite)
-	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c.serve(w, r, func(ctx context.Context, n int) error {
-			_, err := c.pool.Exec(ctx, c.sets, n)
-			return err
-		})
+	plain := httptest.NewServer(c.handler(func(ctx context.Context, n int) error {
+		_, err := c.pool.Exec(ctx, c.sets, n)
+		return err
 	}))
 	t.Cleanup(plain.Close)
 	c.urls = []string{plain.URL}
-	s := c.subject(func(ctx context.Context) error { return holdUnclaimed(ctx, c.issuer, c.add) })
-	s.Unguarded = c.add
+	s := c.subject(func(ctx context.Context) error { return c.holdUnclaimed(ctx, c.work) })
+	s.Unguarded = c.work
 	covered, err := simulations.Cover(t.Context(), untilFound(s))
 	require.Error(t, err)
 	require.Contains(t, covered, "not covered: only HTTP was heard: writes of the service were not observed")

@@ -52,7 +52,8 @@ func (s *stock) write(ctx context.Context, n int) error {
 	return s.fence.Set(ctx, "account/42", s.key, n, 0)
 }
 
-func (s *stock) add(ctx context.Context) error {
+// work is one unit, under the token in ctx.
+func (s *stock) work(ctx context.Context) error {
 	n, err := s.read(ctx)
 	if err != nil {
 		return err
@@ -60,7 +61,13 @@ func (s *stock) add(ctx context.Context) error {
 	return s.write(ctx, n+1)
 }
 
-func (s *stock) guarded(ctx context.Context) error { return s.locks.Hold(ctx, "account/42", s.add) }
+func (s *stock) hold(ctx context.Context, fn func(context.Context) error) error {
+	return s.locks.Hold(ctx, "account/42", fn)
+}
+
+func (s *stock) holdUnclaimed(ctx context.Context, fn func(context.Context) error) error {
+	return holdUnclaimed(ctx, s.issuer, fn)
+}
 
 func TestWrongProgramsOverRedisAreNamed(t *testing.T) {
 	t.Parallel()
@@ -68,48 +75,17 @@ func TestWrongProgramsOverRedisAreNamed(t *testing.T) {
 		says string
 		make func(s *stock) func(context.Context) error
 	}{
-		"the client instead of the guard": {"no guard at all", func(s *stock) func(context.Context) error { // hazard G2
-			return func(ctx context.Context) error {
-				return s.locks.Hold(ctx, "account/42", func(ctx context.Context) error {
-					n, err := s.read(ctx)
-					if err != nil {
-						return err
-					}
-					return s.client.Set(ctx, s.key, n+1, 0).Err()
-				})
+		"the client instead of the guard": {"no guard at all", held(func(s *stock, ctx context.Context) error { // hazard G2
+			n, err := s.read(ctx)
+			if err != nil {
+				return err
 			}
-		}},
-		"retry after unknown": {"retry after unknown", func(s *stock) func(context.Context) error {
-			return func(ctx context.Context) error {
-				return s.locks.Hold(ctx, "account/42", func(ctx context.Context) error {
-					for {
-						if err := s.add(ctx); !errors.Is(err, guard.ErrUnknown) {
-							return err
-						}
-					}
-				})
-			}
-		}},
-		"an unknown taken for a success": {"unknown taken for an answer", func(s *stock) func(context.Context) error {
-			return func(ctx context.Context) error {
-				if err := s.guarded(ctx); !errors.Is(err, guard.ErrUnknown) {
-					return err
-				}
-				return nil
-			}
-		}},
-		"a refusal swallowed": {"a refusal swallowed", func(s *stock) func(context.Context) error {
-			return func(ctx context.Context) error {
-				if err := s.guarded(ctx); !errors.Is(err, guard.ErrStale) {
-					return err
-				}
-				return nil
-			}
-		}},
-		"a read without Claim": {"read before Update without Claim", func(s *stock) func(context.Context) error { // hazard G3
-			locks := &lock.Locker{Issuer: s.issuer, DangerouslyWithoutClaim: true}
-			return func(ctx context.Context) error { return locks.Hold(ctx, "account/42", s.add) }
-		}},
+			return s.client.Set(ctx, s.key, n+1, 0).Err()
+		})},
+		"retry after unknown":            {"retry after unknown", again[*stock](guard.ErrUnknown)},
+		"an unknown taken for a success": {"unknown taken for an answer", ignoring[*stock](guard.ErrUnknown)},
+		"a refusal swallowed":            {"a refusal swallowed", ignoring[*stock](guard.ErrStale)},
+		"a read without Claim":           {"read before Update without Claim", unclaimed((*stock).work)}, // hazard G3
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -124,16 +100,11 @@ func TestWrongProgramsOverRedisAreNamed(t *testing.T) {
 
 func runRightOverRedis(t *testing.T, try scope) {
 	for name, program := range map[string]func(s *stock) func(context.Context) error{
-		"GET and Set, claimed": func(s *stock) func(context.Context) error { return s.guarded },
-		"a script, without Claim": func(s *stock) func(context.Context) error {
-			locks := &lock.Locker{Issuer: s.issuer, DangerouslyWithoutClaim: true}
-			return func(ctx context.Context) error {
-				return locks.Hold(ctx, "account/42", func(ctx context.Context) error {
-					_, err := s.fence.Eval(ctx, "account/42", "return redis.call('INCR', KEYS[1])", []string{s.key})
-					return err
-				})
-			}
-		},
+		"GET and Set, claimed": held((*stock).work),
+		"a script, without Claim": unclaimed(func(s *stock, ctx context.Context) error {
+			_, err := s.fence.Eval(ctx, "account/42", "return redis.call('INCR', KEYS[1])", []string{s.key})
+			return err
+		}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -59,24 +59,18 @@ func TestUnheardWritesAreReported(t *testing.T) {
 				if err := mark(ctx); err != nil {
 					return err
 				}
-				balance, err := s.balance(context.Background(), s.pool)
-				if err != nil {
-					return err
-				}
-				return set(ctx, balance-1)
+				return s.spend(context.Background(), s.pool, func(left int) error { return set(ctx, left) })
 			})(s))))
 			require.NoError(t, err)
 			require.Contains(t, covered, c.covered)
 
 			err = simulations.Check(t, untilFound(s.subject(held(func(s *shop, ctx context.Context) error {
-				balance, err := s.balance(ctx, s.pool)
-				if err != nil {
-					return err
-				}
-				if err := mark(ctx); err != nil {
-					return err
-				}
-				return set(ctx, balance-1)
+				return s.spend(ctx, s.pool, func(left int) error {
+					if err := mark(ctx); err != nil {
+						return err
+					}
+					return set(ctx, left)
+				})
 			})(s))))
 			t.Log(err)
 			requireLikely(t, err, c.likely)

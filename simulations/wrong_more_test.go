@@ -89,7 +89,7 @@ var others = []struct {
 		r := &repository{shop: s}
 		return held(func(s *shop, ctx context.Context) error {
 			once.Do(func() { r.ctx = context.WithoutCancel(ctx) })
-			return s.update(r.ctx, func(tx pgx.Tx) error { return s.withdraw(r.ctx, tx, tx) })
+			return s.work(r.ctx)
 		})(s)
 	}},
 	{"a repository that stored the context of an earlier Hold, which has ended", "token cached in a struct|outer context|work that outlives Hold", false, func(s *shop) func(context.Context) error {
@@ -97,12 +97,12 @@ var others = []struct {
 		r := &repository{shop: s}
 		return held(func(s *shop, ctx context.Context) error {
 			once.Do(func() { r.ctx = ctx })
-			return s.update(r.ctx, func(tx pgx.Tx) error { return s.withdraw(r.ctx, tx, tx) })
+			return s.work(r.ctx)
 		})(s)
 	}},
 	{"a queue whose worker writes later", "work that outlives Hold", false, func(s *shop) func(context.Context) error {
 		jobs := s.worker(func(j job) error {
-			return s.update(j.ctx, func(tx pgx.Tx) error { return s.withdraw(j.ctx, tx, tx) })
+			return s.work(j.ctx)
 		})
 		return held(func(_ *shop, ctx context.Context) error {
 			jobs <- job{ctx: context.WithoutCancel(ctx)}
@@ -112,7 +112,7 @@ var others = []struct {
 	{"a token in a message to a consumer", "work that outlives Hold|no guard at all", false, func(s *shop) func(context.Context) error {
 		jobs := s.worker(func(j job) error {
 			ctx := token.NewContext(context.Background(), j.tok)
-			return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+			return s.work(ctx)
 		})
 		return held(func(_ *shop, ctx context.Context) error {
 			tok, err := token.FromContext(ctx, "account/42")
@@ -123,38 +123,19 @@ var others = []struct {
 	{"context.Background in Update", "outer context", false, held(func(s *shop, ctx context.Context) error {
 		return s.update(context.Background(), func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
 	})},
-	{"a refusal retried for ever", "a refusal retried", false, held(func(s *shop, ctx context.Context) error {
-		for {
-			err := s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
-			if !errors.Is(err, guard.ErrStale) {
-				return err
-			}
-		}
-	})},
+	{"a refusal retried for ever", "a refusal retried", false, again[*shop](guard.ErrStale)},
 	{"a refusal logged, and nil", "a refusal swallowed", false, held(func(s *shop, ctx context.Context) error {
-		if err := s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) }); err != nil {
+		if err := s.work(ctx); err != nil {
 			s.t.Logf("withdraw: %v", err)
 		}
 		return nil
 	})},
-	{"an unknown retried in a new Hold, without reading", "retry after unknown", false, func(s *shop) func(context.Context) error {
-		return func(ctx context.Context) error {
-			for {
-				if err := s.guarded(ctx); !errors.Is(err, guard.ErrUnknown) {
-					return err
-				}
-			}
-		}
-	}},
-	{"an unknown taken for a success", "unknown taken for an answer", false, held(func(s *shop, ctx context.Context) error {
-		err := s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
-		if errors.Is(err, guard.ErrUnknown) {
-			return nil // "it was probably applied"
-		}
-		return err
+	{"an unknown retried in a new Hold, without reading", "retry after unknown", false, byItself(func(s *shop, ctx context.Context) error {
+		return repeated(func() error { return s.guarded(ctx) }, guard.ErrUnknown)
 	})},
+	{"an unknown taken for a success", "unknown taken for an answer", false, ignoring[*shop](guard.ErrUnknown)},
 	{"an unknown taken for a success, and compensated", "unknown taken for an answer", false, held(func(s *shop, ctx context.Context) error {
-		err := s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+		err := s.work(ctx)
 		if errors.Is(err, guard.ErrUnknown) {
 			err = errors.Join(err, s.update(ctx, func(tx pgx.Tx) error {
 				balance, err := s.balance(ctx, tx)
@@ -164,47 +145,25 @@ var others = []struct {
 		return err
 	})},
 	{"every error retried once", "retry after unknown", false, held(func(s *shop, ctx context.Context) error {
-		work := func() error {
-			return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
-		}
-		if work() == nil {
+		if s.work(ctx) == nil {
 			return nil
 		}
-		return work()
+		return s.work(ctx)
 	})},
-	{"an eviction swallowed", "a refusal swallowed", false, held(func(s *shop, ctx context.Context) error {
-		err := s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
-		if errors.Is(err, guard.ErrEvicted) {
-			return nil
-		}
-		return err
-	})},
-	{"Join after the read, unclaimed", "read before Update without Claim", false, unclaimed(func(s *shop, ctx context.Context) error {
-		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-			balance, err := s.balance(ctx, tx)
-			if err != nil {
-				return err
-			}
-			if err := s.fence.Join(ctx, tx, "account/42"); err != nil {
-				return err
-			}
-			return s.set(ctx, tx, balance-1)
-		})
-	})},
+	{"an eviction swallowed", "a refusal swallowed", false, ignoring[*shop](guard.ErrEvicted)},
+	{"Join after the read, unclaimed", "read before Update without Claim", false, unclaimed((*shop).readThenJoin)},
 	{"On for the read, the pool for the write", "only the first of two statements guarded|check, then write", false, held(func(s *shop, ctx context.Context) error {
 		return s.withdraw(ctx, s.fence.On("account/42"), s.pool)
 	})},
 	{"another transaction inside Update", "write over the pool", false, held(func(s *shop, ctx context.Context) error {
 		return s.update(ctx, func(tx pgx.Tx) error {
-			balance, err := s.balance(ctx, tx)
-			if err != nil {
-				return err
-			}
-			return pgx.BeginFunc(ctx, s.pool, func(other pgx.Tx) error { return s.set(ctx, other, balance-1) })
+			return s.spend(ctx, tx, func(left int) error {
+				return pgx.BeginFunc(ctx, s.pool, func(other pgx.Tx) error { return s.set(ctx, other, left) })
+			})
 		})
 	})},
 	{"two Updates for one unit", "one unit in two transactions", false, held(func(s *shop, ctx context.Context) error {
-		err := s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+		err := s.work(ctx)
 		if err != nil {
 			return err
 		}
@@ -249,38 +208,32 @@ var others = []struct {
 			}
 			mu.Unlock()
 			ctx = token.NewContext(ctx, lease.Token())
-			return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+			return s.work(ctx)
 		}
 	}},
-	{"a cache that is filled before Hold", "read before Hold", false, func(s *shop) func(context.Context) error {
-		return func(ctx context.Context) error {
-			balance, err := s.balance(ctx, s.pool)
-			if err != nil {
-				return err
-			}
+	{"a cache that is filled before Hold", "read before Hold", false, byItself(func(s *shop, ctx context.Context) error {
+		return s.spend(ctx, s.pool, func(left int) error {
 			return s.hold(ctx, func(ctx context.Context) error {
+				return s.update(ctx, func(tx pgx.Tx) error { return s.set(ctx, tx, left) })
+			})
+		})
+	})},
+	{"a stale unit written again under a new Hold, from the old read", "read before Hold", false, byItself(func(s *shop, ctx context.Context) error {
+		balance := 0
+		for {
+			err := s.hold(ctx, func(ctx context.Context) (err error) {
+				if balance == 0 {
+					if balance, err = s.balance(ctx, s.pool); err != nil {
+						return err
+					}
+				}
 				return s.update(ctx, func(tx pgx.Tx) error { return s.set(ctx, tx, balance-1) })
 			})
-		}
-	}},
-	{"a stale unit written again under a new Hold, from the old read", "read before Hold", false, func(s *shop) func(context.Context) error {
-		return func(ctx context.Context) error {
-			balance := 0
-			for {
-				err := s.hold(ctx, func(ctx context.Context) (err error) {
-					if balance == 0 {
-						if balance, err = s.balance(ctx, s.pool); err != nil {
-							return err
-						}
-					}
-					return s.update(ctx, func(tx pgx.Tx) error { return s.set(ctx, tx, balance-1) })
-				})
-				if !errors.Is(err, guard.ErrStale) {
-					return err
-				}
+			if !errors.Is(err, guard.ErrStale) {
+				return err
 			}
 		}
-	}},
+	})},
 	{"a write that is deferred after Update", "only the first of two statements guarded|check, then write", false, held(func(s *shop, ctx context.Context) (err error) {
 		var balance int
 		defer func() {
@@ -351,7 +304,7 @@ var others = []struct {
 		if _, err := s.pool.Exec(ctx, "INSERT INTO outbox VALUES ('to be withdrawn')"); err != nil {
 			return err
 		}
-		return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+		return s.work(ctx)
 	})},
 	{"a log written by On, the account over the pool", "only the first of two statements guarded", true, held(func(s *shop, ctx context.Context) error {
 		if _, err := s.fence.On("account/42").Exec(ctx, "INSERT INTO outbox VALUES ('withdrawn')"); err != nil {
@@ -382,49 +335,41 @@ var others = []struct {
 			return s.withdraw(ctx, tx, tx)
 		})
 	})},
-	{"the outer context, when the tokens were looked at", "outer context", false, func(s *shop) func(context.Context) error {
-		return func(ctx context.Context) error {
-			_ = token.All(ctx) // for a log
-			return s.hold(ctx, func(context.Context) error {
-				return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
-			})
+	{"the outer context, when the tokens were looked at", "outer context", false, byItself(func(s *shop, ctx context.Context) error {
+		_ = token.All(ctx) // for a log
+		return s.hold(ctx, func(context.Context) error {
+			return s.work(ctx)
+		})
+	})},
+	{"the outer context, after a row that was written before Hold", "outer context", false, byItself(func(s *shop, ctx context.Context) error {
+		if _, err := s.pool.Exec(ctx, "INSERT INTO outbox VALUES ('asked')"); err != nil {
+			return err
 		}
-	}},
-	{"the outer context, after a row that was written before Hold", "outer context", false, func(s *shop) func(context.Context) error {
-		return func(ctx context.Context) error {
-			if _, err := s.pool.Exec(ctx, "INSERT INTO outbox VALUES ('asked')"); err != nil {
+		return s.hold(ctx, func(context.Context) error {
+			return s.work(ctx)
+		})
+	})},
+	{"a write after Hold", "a write after Hold", true, byItself(func(s *shop, ctx context.Context) error {
+		var balance int
+		err := s.hold(ctx, func(ctx context.Context) error {
+			return s.update(ctx, func(tx pgx.Tx) (err error) { balance, err = s.balance(ctx, tx); return err })
+		})
+		if err != nil {
+			return err
+		}
+		return s.set(ctx, s.pool, balance-1)
+	})},
+	{"a write before Hold", "a write before Hold", true, byItself(func(s *shop, ctx context.Context) error {
+		if err := s.withdraw(ctx, s.pool, s.pool); err != nil {
+			return err
+		}
+		return s.hold(ctx, func(ctx context.Context) error {
+			return s.update(ctx, func(tx pgx.Tx) error {
+				_, err := tx.Exec(ctx, "UPDATE accounts SET mark = mark + 1 WHERE id = 42")
 				return err
-			}
-			return s.hold(ctx, func(context.Context) error {
-				return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
 			})
-		}
-	}},
-	{"a write after Hold", "a write after Hold", true, func(s *shop) func(context.Context) error {
-		return func(ctx context.Context) error {
-			var balance int
-			err := s.hold(ctx, func(ctx context.Context) error {
-				return s.update(ctx, func(tx pgx.Tx) (err error) { balance, err = s.balance(ctx, tx); return err })
-			})
-			if err != nil {
-				return err
-			}
-			return s.set(ctx, s.pool, balance-1)
-		}
-	}},
-	{"a write before Hold", "a write before Hold", true, func(s *shop) func(context.Context) error {
-		return func(ctx context.Context) error {
-			if err := s.withdraw(ctx, s.pool, s.pool); err != nil {
-				return err
-			}
-			return s.hold(ctx, func(ctx context.Context) error {
-				return s.update(ctx, func(tx pgx.Tx) error {
-					_, err := tx.Exec(ctx, "UPDATE accounts SET mark = mark + 1 WHERE id = 42")
-					return err
-				})
-			})
-		}
-	}},
+		})
+	})},
 	{"two names for one row, by the caller", "two names for one row|wrong name", false, func(s *shop) func(context.Context) error {
 		names := []string{"account/42", "account:42"}
 		return func(ctx context.Context) error {

@@ -32,10 +32,6 @@ func (s *shop) recorded(ctx context.Context, key string) (known bool, err error)
 	return known, err
 }
 
-func (s *shop) withdrawOne(ctx context.Context) error {
-	return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
-}
-
 // wrongOnce are programs that should apply a unit once, with one mistake each: what the
 // verdict must say, and the likely cause that it must name.
 var wrongOnce = []struct {
@@ -43,16 +39,12 @@ var wrongOnce = []struct {
 	try                 func(s *shop, ctx context.Context, key string) error
 }{
 	{"Update instead of Once", twice, "Update instead of Once", func(s *shop, ctx context.Context, _ string) error {
-		for {
-			if err := s.withdrawOne(ctx); !errors.Is(err, guard.ErrUnknown) {
-				return err
-			}
-		}
+		return repeated(func() error { return s.work(ctx) }, guard.ErrUnknown)
 	}},
 	{"Once, and Update after an unknown", twice, "retry after unknown", func(s *shop, ctx context.Context, key string) error {
 		_, err := s.once(ctx, key)
 		for errors.Is(err, guard.ErrUnknown) {
-			err = s.withdrawOne(ctx)
+			err = s.work(ctx)
 		}
 		return err
 	}},
@@ -60,13 +52,13 @@ var wrongOnce = []struct {
 		if isNew, err := s.record(ctx, s.pool, key); err != nil || !isNew {
 			return err
 		}
-		return s.withdrawOne(ctx)
+		return s.work(ctx)
 	}},
 	{"recorded in a transaction after", twice, "unit recorded outside of the write's transaction", func(s *shop, ctx context.Context, key string) error {
 		if known, err := s.recorded(ctx, key); err != nil || known {
 			return err
 		}
-		if err := s.withdrawOne(ctx); err != nil {
+		if err := s.work(ctx); err != nil {
 			return err
 		}
 		_, err := s.record(ctx, s.pool, key)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -124,11 +123,7 @@ func do(ctx context.Context, db drawer, query string) error {
 
 // withdraw reads with one and writes with the other.
 func (s *till) withdraw(ctx context.Context, from, to drawer) error {
-	balance, err := s.balance(ctx, from)
-	if err != nil {
-		return err
-	}
-	return s.set(ctx, to, balance-1)
+	return s.spend(ctx, from, func(left int) error { return s.set(ctx, to, left) })
 }
 
 func (s *till) hold(ctx context.Context, fn func(context.Context) error) error {
@@ -145,11 +140,9 @@ func (s *till) update(ctx context.Context, fn func(tx *sql.Tx) error) error {
 
 // readFirst returns work under a claimed token.
 func (s *till) readFirst(ctx context.Context) error {
-	balance, err := s.balance(ctx, s.db)
-	if err != nil {
-		return err
-	}
-	return s.update(ctx, func(tx *sql.Tx) error { return s.set(ctx, tx, balance-1) })
+	return s.spend(ctx, s.db, func(left int) error {
+		return s.update(ctx, func(tx *sql.Tx) error { return s.set(ctx, tx, left) })
+	})
 }
 
 // join runs fn in the program's own transaction, which the guard has joined.
@@ -171,12 +164,22 @@ func (s *till) join(ctx context.Context, before, fn func(tx *sql.Tx) error) erro
 	return tx.Commit()
 }
 
-// guarded is the program without a mistake.
-func (s *till) guarded(ctx context.Context) error {
-	return s.hold(ctx, func(ctx context.Context) error {
-		return s.update(ctx, func(tx *sql.Tx) error { return s.withdraw(ctx, tx, tx) })
-	})
+// spend passes what will be left of the balance to write.
+func (s *till) spend(ctx context.Context, from drawer, write func(left int) error) error {
+	balance, err := s.balance(ctx, from)
+	if err != nil {
+		return err
+	}
+	return write(balance - 1)
 }
+
+// work is one unit, under the token in ctx.
+func (s *till) work(ctx context.Context) error {
+	return s.update(ctx, func(tx *sql.Tx) error { return s.withdraw(ctx, tx, tx) })
+}
+
+// guarded is the program without a mistake.
+func (s *till) guarded(ctx context.Context) error { return s.hold(ctx, s.work) }
 
 // wrongTills are programs with one mistake each, and the likely cause that the verdict
 // must name. On the databases in unseen they pass, and the coverage reports what was not
@@ -197,24 +200,11 @@ var wrongTills = []struct {
 	{"wrong name", "wrong name", nil, held(func(s *till, ctx context.Context) error {
 		return s.fence.Update(ctx, "accounts/42", func(tx *sql.Tx) error { return s.withdraw(ctx, tx, tx) })
 	})},
-	{"outer context", "outer context", nil, func(s *till) func(context.Context) error {
-		return func(ctx context.Context) error {
-			return s.hold(ctx, func(context.Context) error {
-				return s.update(ctx, func(tx *sql.Tx) error { return s.withdraw(ctx, tx, tx) })
-			})
-		}
-	}},
-	{"retry after unknown", "retry after unknown", map[string]string{"SQLite": "no answer to a write was lost"}, held(func(s *till, ctx context.Context) error {
-		for {
-			err := s.update(ctx, func(tx *sql.Tx) error { return s.withdraw(ctx, tx, tx) })
-			if !errors.Is(err, guard.ErrUnknown) {
-				return err
-			}
-		}
-	})},
+	{"outer context", "outer context", nil, withOuterContext[*till]},
+	{"retry after unknown", "retry after unknown", map[string]string{"SQLite": "no answer to a write was lost"}, again[*till](guard.ErrUnknown)},
 	{"retry after unknown, refused", "retry after unknown", map[string]string{"SQLite": "no answer to a write was lost"}, held(func(s *till, ctx context.Context) error {
 		for {
-			err := s.update(ctx, func(tx *sql.Tx) error { return s.withdraw(ctx, tx, tx) })
+			err := s.work(ctx)
 			if !errors.Is(err, guard.ErrUnknown) {
 				return err
 			}
@@ -228,39 +218,20 @@ var wrongTills = []struct {
 			}
 		}
 	})},
-	{"an unknown taken for a success", "unknown taken for an answer", map[string]string{"SQLite": "no answer to a write was lost"}, func(s *till) func(context.Context) error {
-		return func(ctx context.Context) error {
-			if err := s.guarded(ctx); !errors.Is(err, guard.ErrUnknown) {
-				return err
-			}
-			return nil
-		}
-	}},
-	{"retry after a COMMIT that failed", "retry after unknown", map[string]string{untraced: "no answer to a write was lost"}, func(s *till) func(context.Context) error {
-		return func(ctx context.Context) error {
-			return s.hold(ctx, func(ctx context.Context) (err error) {
-				for range 2 {
-					err = s.join(ctx, func(*sql.Tx) error { return nil }, func(tx *sql.Tx) error { return s.withdraw(ctx, tx, tx) })
-					if err == nil || guard.IsRefusal(err) || errors.Is(err, guard.ErrRetryable) {
-						return err
-					}
+	{"an unknown taken for a success", "unknown taken for an answer", map[string]string{"SQLite": "no answer to a write was lost"}, ignoring[*till](guard.ErrUnknown)},
+	{"retry after a COMMIT that failed", "retry after unknown", map[string]string{untraced: "no answer to a write was lost"}, byItself(func(s *till, ctx context.Context) error {
+		return s.hold(ctx, func(ctx context.Context) (err error) {
+			for range 2 {
+				err = s.join(ctx, func(*sql.Tx) error { return nil }, func(tx *sql.Tx) error { return s.withdraw(ctx, tx, tx) })
+				if err == nil || guard.IsRefusal(err) || errors.Is(err, guard.ErrRetryable) {
+					return err
 				}
-				return err
-			})
-		}
-	}},
-	{"a refusal swallowed", "a refusal swallowed", nil, func(s *till) func(context.Context) error {
-		return func(ctx context.Context) error {
-			err := s.guarded(ctx)
-			if errors.Is(err, guard.ErrStale) {
-				return nil // "the other one has done it"
 			}
 			return err
-		}
-	}},
-	{"read before Update without Claim", "read before Update without Claim", nil, unclaimed(func(s *till, ctx context.Context) error { // hazard G3
-		return s.readFirst(ctx)
+		})
 	})},
+	{"a refusal swallowed", "a refusal swallowed", nil, ignoring[*till](guard.ErrStale)},
+	{"read before Update without Claim", "read before Update without Claim", nil, unclaimed((*till).readFirst)}, // hazard G3
 	{"savepoint rolled back after Join", "savepoint rolled back after Join", map[string]string{untraced: "no tracer", "SQLite": "no paused holder was evicted from a transaction"}, held(func(s *till, ctx context.Context) error { // hazard G18
 		return s.join(ctx, func(tx *sql.Tx) error { return do(ctx, tx, "SAVEPOINT optional") }, func(tx *sql.Tx) error {
 			if err := do(ctx, tx, "ROLLBACK TO SAVEPOINT optional"); err != nil {
@@ -277,22 +248,12 @@ var wrongTills = []struct {
 		return s.withdraw(ctx, s.db, s.db)
 	})},
 	{"outbox written outside the transaction", "outbox written outside the transaction", map[string]string{untraced: "no tracer"}, held(func(s *till, ctx context.Context) error {
-		if err := s.update(ctx, func(tx *sql.Tx) error { return s.withdraw(ctx, tx, tx) }); err != nil {
+		if err := s.work(ctx); err != nil {
 			return err
 		}
 		return do(ctx, s.db, "INSERT INTO outbox VALUES ('withdrawn')")
 	})},
-	{"token cached in a struct", "token cached in a struct", nil, func(s *till) func(context.Context) error { // hazard L2
-		var once sync.Once
-		var tok token.Token
-		return func(ctx context.Context) error {
-			return s.hold(ctx, func(ctx context.Context) error {
-				once.Do(func() { tok, _ = token.FromContext(ctx, "account/42") })
-				ctx = token.NewContext(ctx, tok)
-				return s.update(ctx, func(tx *sql.Tx) error { return s.withdraw(ctx, tx, tx) })
-			})
-		}
-	}},
+	{"token cached in a struct", "token cached in a struct", nil, withFirstToken[*till]}, // hazard L2
 }
 
 func TestWrongProgramsOverDatabaseSQLAreNamed(t *testing.T)       { nameTills(t) }
@@ -329,10 +290,8 @@ func nameTills(t *testing.T) {
 
 // rightTills are correct programs of different designs.
 var rightTills = map[string]func(s *till) func(context.Context) error{
-	"Update": func(s *till) func(context.Context) error { return s.guarded },
-	"a read before Update, claimed": held(func(s *till, ctx context.Context) error {
-		return s.readFirst(ctx)
-	}),
+	"Update":                        func(s *till) func(context.Context) error { return s.guarded },
+	"a read before Update, claimed": held((*till).readFirst),
 	"Join, and an outbox in the same transaction": held(func(s *till, ctx context.Context) error {
 		return s.join(ctx, func(*sql.Tx) error { return nil }, func(tx *sql.Tx) error {
 			return errors.Join(do(ctx, tx, "INSERT INTO outbox VALUES ('withdrawn')"), s.withdraw(ctx, tx, tx))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -80,11 +81,7 @@ func (s *shop) set(ctx context.Context, db querier, balance int) error {
 
 // withdraw reads with one and writes with the other.
 func (s *shop) withdraw(ctx context.Context, from, to querier) error {
-	balance, err := s.balance(ctx, from)
-	if err != nil {
-		return err
-	}
-	return s.set(ctx, to, balance-1)
+	return s.spend(ctx, from, func(left int) error { return s.set(ctx, to, left) })
 }
 
 func (s *shop) hold(ctx context.Context, fn func(context.Context) error) error {
@@ -99,11 +96,70 @@ func (s *shop) update(ctx context.Context, fn func(pgx.Tx) error) error {
 	return s.fence.Update(ctx, "account/42", fn)
 }
 
+// spend passes what will be left of the balance to write.
+func (s *shop) spend(ctx context.Context, from querier, write func(left int) error) error {
+	balance, err := s.balance(ctx, from)
+	if err != nil {
+		return err
+	}
+	return write(balance - 1)
+}
+
+// work is one unit, under the token in ctx.
+func (s *shop) work(ctx context.Context) error {
+	return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+}
+
 // guarded is the program without a mistake.
-func (s *shop) guarded(ctx context.Context) error {
-	return s.hold(ctx, func(ctx context.Context) error {
-		return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+func (s *shop) guarded(ctx context.Context) error { return s.hold(ctx, s.work) }
+
+// The next functions return programs with a mistake over any driver.
+
+// withOuterContext ignores the context that Hold passes.
+func withOuterContext[H holder](s H) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return s.hold(ctx, func(context.Context) error { return s.work(ctx) })
+	}
+}
+
+// again tries again in the same Hold after such an error.
+func again[H holder](after error) func(H) func(context.Context) error {
+	return held(func(s H, ctx context.Context) error {
+		return repeated(func() error { return s.work(ctx) }, after)
 	})
+}
+
+// repeated calls try until it returns none of these errors.
+func repeated(try func() error, after ...error) error {
+	for {
+		err := try()
+		if !slices.ContainsFunc(after, func(is error) bool { return errors.Is(err, is) }) {
+			return err
+		}
+	}
+}
+
+// ignoring takes such an error for a success: "the other one has done it", or "it was
+// probably applied".
+func ignoring[H holder](ignored error) func(H) func(context.Context) error {
+	return byItself(func(s H, ctx context.Context) error {
+		if err := s.hold(ctx, s.work); !errors.Is(err, ignored) {
+			return err
+		}
+		return nil
+	})
+}
+
+// withFirstToken uses the token of the first Hold in all of them. Hazard L2.
+func withFirstToken[H holder](s H) func(context.Context) error {
+	var once sync.Once
+	var tok token.Token
+	return func(ctx context.Context) error {
+		return s.hold(ctx, func(ctx context.Context) error {
+			once.Do(func() { tok, _ = token.FromContext(ctx, "account/42") })
+			return s.work(token.NewContext(ctx, tok))
+		})
+	}
 }
 
 // wrong are programs with one mistake each, and the likely cause that the verdict must
@@ -118,69 +174,36 @@ var wrong = []struct {
 	{"no guard at all", "no guard at all", false, held(func(s *shop, ctx context.Context) error { // hazard G2
 		return s.withdraw(ctx, s.pool, s.pool)
 	})},
-	{"wrong name", "wrong name", false, held(func(s *shop, ctx context.Context) error {
-		return s.fence.Update(ctx, "accounts/42", func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+	{"wrong name", "wrong name", false, held((*shop).misnamed)},
+	{"wrong name, consistently", "wrong name", false, byItself(func(s *shop, ctx context.Context) error {
+		return s.locks.Hold(ctx, "accounts/42", s.misnamed)
 	})},
-	{"wrong name, consistently", "wrong name", false, func(s *shop) func(context.Context) error {
-		return func(ctx context.Context) error {
-			return s.locks.Hold(ctx, "accounts/42", func(ctx context.Context) error {
-				return s.fence.Update(ctx, "accounts/42", func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
-			})
+	{"two names for one row", "two names for one row", false, byItself(func(s *shop, ctx context.Context) error { // hazard G19
+		name := "account/42"
+		if s.units.Add(1)%2 == 0 {
+			name = "accounts/42"
 		}
-	}},
-	{"two names for one row", "two names for one row", false, func(s *shop) func(context.Context) error { // hazard G19
-		return func(ctx context.Context) error {
-			name := "account/42"
-			if s.units.Add(1)%2 == 0 {
-				name = "accounts/42"
-			}
-			return s.locks.Hold(ctx, name, func(ctx context.Context) error {
-				balance, err := s.balance(ctx, s.pool)
-				if err != nil {
-					return err
-				}
-				return s.fence.Update(ctx, name, func(tx pgx.Tx) error { return s.set(ctx, tx, balance-1) })
+		return s.locks.Hold(ctx, name, func(ctx context.Context) error {
+			return s.spend(ctx, s.pool, func(left int) error {
+				return s.fence.Update(ctx, name, func(tx pgx.Tx) error { return s.set(ctx, tx, left) })
 			})
-		}
-	}},
-	{"read before Update without Claim", "read before Update without Claim", false, unclaimed(func(s *shop, ctx context.Context) error { // hazard G3
-		return s.readFirst(ctx)
+		})
 	})},
-	{"a refusal swallowed", "a refusal swallowed", false, func(s *shop) func(context.Context) error {
-		return func(ctx context.Context) error {
-			err := s.guarded(ctx)
-			if errors.Is(err, guard.ErrStale) {
-				return nil // "the other one has done it"
-			}
-			return err
-		}
-	}},
+	{"read before Update without Claim", "read before Update without Claim", false, unclaimed((*shop).readFirst)}, // hazard G3
+	{"a refusal swallowed", "a refusal swallowed", false, ignoring[*shop](guard.ErrStale)},
 	{"write over the pool", "write over the pool", false, held(func(s *shop, ctx context.Context) error { // hazard G35
 		return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, s.pool) })
 	})},
 	{"read and write over the pool", "write over the pool", false, held(func(s *shop, ctx context.Context) error {
 		return s.update(ctx, func(pgx.Tx) error { return s.withdraw(ctx, s.pool, s.pool) })
 	})},
-	{"outer context", "outer context", false, func(s *shop) func(context.Context) error {
-		return func(ctx context.Context) error {
-			return s.hold(ctx, func(context.Context) error {
-				return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
-			})
-		}
-	}},
-	{"retry after unknown", "retry after unknown", false, held(func(s *shop, ctx context.Context) error { // hazard G34
-		for {
-			err := s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
-			if !errors.Is(err, guard.ErrUnknown) {
-				return err
-			}
-		}
-	})},
+	{"outer context", "outer context", false, withOuterContext[*shop]},
+	{"retry after unknown", "retry after unknown", false, again[*shop](guard.ErrUnknown)}, // hazard G34
 	{"work that outlives Hold", "work that outlives Hold", false, held(func(s *shop, ctx context.Context) error {
 		ctx = context.WithoutCancel(ctx)
 		go func() {
 			time.Sleep(3 * time.Millisecond)
-			_ = s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+			_ = s.work(ctx)
 		}()
 		return nil
 	})},
@@ -204,17 +227,7 @@ var wrong = []struct {
 		}
 		return s.withdraw(ctx, s.pool, s.pool)
 	})},
-	{"token cached in a struct", "token cached in a struct", false, func(s *shop) func(context.Context) error { // hazard L2
-		var once sync.Once
-		var tok token.Token
-		return func(ctx context.Context) error {
-			return s.hold(ctx, func(ctx context.Context) error {
-				once.Do(func() { tok, _ = token.FromContext(ctx, "account/42") })
-				ctx = token.NewContext(ctx, tok)
-				return s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
-			})
-		}
-	}},
+	{"token cached in a struct", "token cached in a struct", false, withFirstToken[*shop]}, // hazard L2
 	{"the token of the last that held", "token cached in a struct", false, func(s *shop) func(context.Context) error { // hazard L2
 		var last atomic.Pointer[token.Token]
 		return func(ctx context.Context) error {
@@ -224,39 +237,23 @@ var wrong = []struct {
 					return err
 				}
 				last.Store(&tok)
-				balance, err := s.balance(ctx, s.pool)
-				if err != nil {
-					return err
-				}
-				simulations.Failpoint(ctx, "computed")
-				ctx = token.NewContext(ctx, *last.Load())
-				return s.update(ctx, func(tx pgx.Tx) error { return s.set(ctx, tx, balance-1) })
+				return s.spend(ctx, s.pool, func(left int) error {
+					simulations.Failpoint(ctx, "computed")
+					ctx := token.NewContext(ctx, *last.Load())
+					return s.update(ctx, func(tx pgx.Tx) error { return s.set(ctx, tx, left) })
+				})
 			})
 		}
 	}},
 	{"outbox written outside the transaction", "outbox written outside the transaction", true, held(func(s *shop, ctx context.Context) error {
-		err := s.update(ctx, func(tx pgx.Tx) error { return s.withdraw(ctx, tx, tx) })
+		err := s.work(ctx)
 		if err != nil {
 			return err
 		}
 		_, err = s.pool.Exec(ctx, "INSERT INTO outbox VALUES ('withdrawn')")
 		return err
 	})},
-	{"equality instead of order", "equality instead of order", false, held(func(s *shop, ctx context.Context) error { // hazard G5
-		tok, err := token.FromContext(ctx, "account/42")
-		if err != nil {
-			return err
-		}
-		balance, err := s.balance(ctx, s.pool)
-		if err != nil {
-			return err
-		}
-		tag, err := s.pool.Exec(ctx, "UPDATE accounts SET balance = $1, mark = $2 WHERE id = 42 AND mark IN (0, $2)", balance-1, tok.Number)
-		if err == nil && tag.RowsAffected() == 0 {
-			return guard.ErrStale
-		}
-		return err
-	})},
+	{"equality instead of order", "equality instead of order", false, conditional("mark IN (0, $2)", "mark = $2")}, // hazard G5
 	{"check, then write", "check, then write", false, unclaimed(func(s *shop, ctx context.Context) error { // hazard G1
 		tok, err := token.FromContext(ctx, "account/42")
 		if err != nil {
