@@ -41,11 +41,7 @@ func (c *coverage) observe(st *stage) {
 		if evicted(w.said) {
 			c.evicted++
 		}
-		for _, driver := range f.drivers {
-			if !slices.Contains(c.drivers, driver) {
-				c.drivers = append(c.drivers, driver)
-			}
-		}
+		c.drivers = slices.Compact(slices.Sorted(slices.Values(append(c.drivers, f.drivers...))))
 		c.lost += f.lost
 		if f.dropped {
 			c.dropped++
@@ -90,7 +86,7 @@ func (c *coverage) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "simulations: covered: %d of %d interleavings of the plan, %d random ones", c.performed, c.planned, c.drawn)
 	if len(c.drivers) > 0 {
-		fmt.Fprintf(&text, "; tracers: %s (writes over other connections were not observed)", strings.Join(slices.Sorted(slices.Values(c.drivers)), ", "))
+		fmt.Fprintf(&text, "; tracers: %s (writes over other connections were not observed)", strings.Join(c.drivers, ", "))
 	}
 	if c.evicted > 0 {
 		fmt.Fprintf(&text, "; %d units were evicted by the server while they slept", c.evicted)
@@ -101,16 +97,17 @@ func (c *coverage) String() string {
 	if c.repeated > 0 {
 		fmt.Fprintf(&text, "; %d tries of a unit got its first result", c.repeated)
 	}
-	for _, gap := range slices.Concat(c.unobserved(), c.unperformed()) {
-		text.WriteString("\nsimulations: not covered: " + gap)
+	say := func(format string, args ...any) {
+		text.WriteString("\nsimulations: not covered: " + fmt.Sprintf(format, args...))
 	}
+	c.unobserved(say)
+	c.unperformed(say)
 	return text.String()
 }
 
-// unobserved returns what no tracer or guard reported, and what was reported and is not
+// unobserved says what no tracer or guard reported, and what was reported and is not
 // guarded.
-func (c *coverage) unobserved() (gaps []string) {
-	say := func(format string, args ...any) { gaps = append(gaps, fmt.Sprintf(format, args...)) }
+func (c *coverage) unobserved(say func(format string, args ...any)) {
 	switch {
 	case len(c.drivers) == 0:
 		say("no tracer: writes outside the guard were not observed (pgxpoint.Tracer, sqlpoint.Open, httppoint.Transport)")
@@ -132,12 +129,10 @@ func (c *coverage) unobserved() (gaps []string) {
 	if c.hidden > 0 {
 		say("%d units were refused and hid it: errors.Is finds no refusal in Do's error, so traces of these units were not checked", c.hidden)
 	}
-	return gaps
 }
 
-// unperformed returns what did not happen in any interleaving.
-func (c *coverage) unperformed() (gaps []string) {
-	say := func(format string, args ...any) { gaps = append(gaps, fmt.Sprintf(format, args...)) }
+// unperformed says what did not happen in any interleaving.
+func (c *coverage) unperformed(say func(format string, args ...any)) {
 	if c.ended > 0 {
 		say("Limit ended the plan: %d of %d interleavings of two holders were performed", c.ended, c.ofTwo)
 	}
@@ -156,5 +151,4 @@ func (c *coverage) unperformed() (gaps []string) {
 	case c.dropped == 0:
 		say("no write was lost before it reached its server, so an unknown outcome that Do takes for a success was not tested")
 	}
-	return gaps
 }

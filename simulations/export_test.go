@@ -84,7 +84,7 @@ func TwinGoesOn(s Subject) func(performed int) bool {
 
 // Stuck returns the error text for a writer that does not end.
 func Stuck(writer string, steps ...string) string {
-	return (&stuckError{writer, stuckTimeout, steps}).Error()
+	return stuck(writer, stuckTimeout, steps).Error()
 }
 
 // Breakpoint is a breakpoint that stops every step.

@@ -82,11 +82,8 @@ func (i *issuer) Release(ctx context.Context, tok token.Token) error {
 	if w.dead.Load() {
 		return errCrashed
 	}
-	op := history.Op{Kind: history.Release, Number: tok.Number, Holder: tok.Holder, Began: w.now()}
-	err := i.Unwrap().Release(failpoint.Untraced(ctx), tok)
-	op.Outcome = history.LockOutcomeOf(err)
-	w.record(op)
-	w.kept.Store(op.Outcome == history.Unknown)
+	outcome, err := w.release(failpoint.Untraced(ctx), tok, "")
+	w.kept.Store(outcome == history.Unknown)
 	return err
 }
 

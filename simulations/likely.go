@@ -252,12 +252,10 @@ func (e *evidence) unfenced() []string {
 
 // checks reports whether a guard was called before the write, outside its transaction.
 func (e *evidence) checks() bool {
-	for _, w := range slices.Concat(e.shape, e.writers) {
-		if w.facts.now().admitted || w.facts.now().some(func(t *transaction) bool { return t.guard && !t.claim }) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Concat(e.shape, e.writers), func(w *writer) bool {
+		f := w.facts.now()
+		return f.admitted || f.some(func(t *transaction) bool { return t.guard && !t.claim })
+	})
 }
 
 // unseenWrites returns the causes that cannot be distinguished because a write was not
@@ -304,7 +302,8 @@ func (e *evidence) unheardWrites() []string {
 func (e *evidence) noClaims() bool {
 	return e.covered.guarded && e.subject.Claim == nil &&
 		!slices.ContainsFunc(slices.Concat(e.shape, e.writers), func(w *writer) bool {
-			return len(w.facts.now().mintedAs) > 0 || w.facts.now().some(func(t *transaction) bool { return t.claim })
+			f := w.facts.now()
+			return len(f.mintedAs) > 0 || f.some(func(t *transaction) bool { return t.claim })
 		})
 }
 
@@ -386,16 +385,16 @@ func (e *evidence) missing() bool {
 
 // shared returns the number that two writers have minted for their own lock, or 0.
 func (e *evidence) shared() int64 {
-	users := map[int64]int{}
+	minted := map[int64]bool{}
 	for _, w := range e.writers {
-		if tok := w.tok.Load(); tok != nil && e.subject.kept() {
-			users[tok.Number]++
+		tok := w.tok.Load()
+		if tok == nil || !e.subject.kept() {
+			continue
 		}
-	}
-	for n, count := range users {
-		if count > 1 {
-			return n
+		if minted[tok.Number] {
+			return tok.Number
 		}
+		minted[tok.Number] = true
 	}
 	return 0
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/internal/history"
 	"github.com/fencepost/fencepost/internal/tokenctx"
+	"github.com/fencepost/fencepost/internal/tokenuse"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -85,12 +86,9 @@ func (l *listener) know(ctx context.Context) {
 
 // reclaim releases the writer's lock before the writer acquires it itself.
 func (w *writer) reclaim(ctx context.Context) {
-	tok := w.tok.Load()
 	w.again.Store(true)
 	w.lost.Store(true)
-	op := history.Op{Kind: history.Release, Number: tok.Number, Holder: tok.Holder, Began: w.now()}
-	op.Outcome = history.LockOutcomeOf(w.stage.subject.Issuer.Release(failpoint.Untraced(ctx), *tok))
-	w.record(op)
+	_, _ = w.release(failpoint.Untraced(ctx), *w.tok.Load(), "")
 }
 
 // wrote takes the token from the context of the write if it carries one, and otherwise
@@ -144,7 +142,7 @@ func (w *writer) recordWrite(op history.Op, key any) {
 
 // carried returns the token of resource in ctx. The lookup does not count as the guard's.
 func carried(ctx context.Context, resource string) (token.Token, bool) {
-	for _, tok := range token.All(untracked(ctx)) {
+	for _, tok := range token.All(tokenuse.Untracked(ctx)) {
 		if tok.Resource == resource {
 			return tok, true
 		}
@@ -154,22 +152,23 @@ func carried(ctx context.Context, resource string) (token.Token, bool) {
 
 // Note implements [failpoint.Listener].
 func (l *listener) Note(_ context.Context, fact any) {
-	if nested, is := fact.(failpoint.Reentered); is && nested.Resource == l.stage.subject.Resource && !l.stage.subject.Holds {
-		l.facts.reenter()
-	}
-	if sent, is := fact.(failpoint.Sent); is {
-		l.stage.unheard.heard(sent.Source)
-	}
-	minted, is := fact.(failpoint.Minted)
-	if is && minted.Resource == l.stage.subject.Resource && l.stage.subject.kept() {
-		tok := token.Token{Resource: minted.Resource, Number: minted.Number, Holder: minted.Holder}
-		l.has(tok)
-		defer l.pass(stepMinted)
+	subject := l.stage.subject
+	switch fact := fact.(type) {
+	case failpoint.Reentered:
+		if fact.Resource == subject.Resource && !subject.Holds {
+			l.facts.reenter()
+		}
+	case failpoint.Sent:
+		l.stage.unheard.heard(fact.Source)
+	case failpoint.Minted:
+		if fact.Resource == subject.Resource && subject.kept() {
+			l.has(token.Token{Resource: fact.Resource, Number: fact.Number, Holder: fact.Holder})
+			defer l.pass(stepMinted)
+		}
+	case failpoint.Refused:
+		defer l.refusedAgain(fact.Err)
 	}
 	l.facts.note(fact)
-	if refused, is := fact.(failpoint.Refused); is {
-		l.refusedAgain(refused.Err)
-	}
 }
 
 // endless is how often a unit may be refused before its context is cancelled.

@@ -146,6 +146,9 @@ func (p *performance) wakeAll(pausedWriters []*writer) {
 	}
 }
 
+// losesLock is the note of an operation that takes the lock from its holder.
+const losesLock = "loses the lock"
+
 // lose takes the lock from w without its knowledge, as an operator or a failover does. It
 // waits for an issuer that refuses: no writer renews meanwhile. It also waits for one
 // that blocks because w is stopped on the only connection.
@@ -161,15 +164,7 @@ func (st *stage) lose(w *writer) {
 	w.lost.Store(true)
 	ctx, cancel := context.WithTimeout(st.ctx, min(st.subject.TTL, longestAnswer))
 	defer cancel()
-	op := history.Op{
-		Kind: history.Release, Writer: w.name, Resource: tok.Resource,
-		Number: tok.Number, Holder: tok.Holder, Began: st.clock.tick(),
-		Note: "loses the lock",
-	}
-	err := st.subject.Issuer.Release(ctx, *tok)
-	op.Outcome, op.Ended = history.LockOutcomeOf(err), st.clock.tick()
-	st.add(op)
-	if op.Outcome == history.Unknown {
+	if outcome, _ := w.release(ctx, *tok, losesLock); outcome == history.Unknown {
 		pause(st.ctx, st.subject.TTL)
 		return
 	}
@@ -183,22 +178,11 @@ func (st *stage) expire(w *writer) {
 		return
 	}
 	w.lost.Store(true)
-	op := history.Op{
-		Kind: history.Fault, Writer: w.name, Resource: st.subject.Resource,
-		Outcome: history.Accepted, Began: st.clock.tick(), Note: "loses the lock",
-	}
+	op := history.Op{Kind: history.Fault, Outcome: history.Accepted, Began: w.now(), Note: losesLock}
 	if err := st.expireWithin(st.expiry()); err != nil {
 		return // it waits for w, which is inside the transaction that takes the lock
 	}
-	op.Ended = st.clock.tick()
-	st.add(op)
-}
-
-// expireAny ends the subject's own lock, if no paused writer keeps it.
-func (st *stage) expireAny() {
-	if err := st.expireWithin(stuckTimeout); err != nil && st.broken == nil {
-		st.broken = fmt.Errorf("simulations: Expire has not returned for %s: %w", stuckTimeout, err)
-	}
+	w.record(op)
 }
 
 // expireWithin returns the error of an Expire that took longer than limit. Any other

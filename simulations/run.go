@@ -182,11 +182,7 @@ var seedName = regexp.MustCompile(`seed_(\d+)`)
 
 // wanted returns the seed that `go test -run` selects by name.
 func wanted() (seed uint64, ok bool) {
-	run := flag.Lookup("test.run")
-	if run == nil {
-		return 0, false
-	}
-	found := seedName.FindStringSubmatch(run.Value.String())
+	found := seedName.FindStringSubmatch(flag.Lookup("test.run").Value.String())
 	if found == nil {
 		return 0, false
 	}

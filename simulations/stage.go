@@ -119,8 +119,10 @@ func (st *stage) finish() error {
 	over := time.After(limit)
 	for _, w := range st.writers {
 		if !st.outlast(w, over) {
-			st.giveUp()
-			return &stuckError{w.name, limit, w.seen()}
+			for _, w := range st.writers { // nothing waits for them
+				w.cancel(errCrashed)
+			}
+			return stuck(w.name, limit, w.seen())
 		}
 	}
 	return st.clear()
@@ -154,8 +156,10 @@ func (st *stage) outlast(w *writer, limit <-chan time.Time) bool {
 // clear waits for the leases that were not released, so that no writer waits for them
 // later without a request from the director.
 func (st *stage) clear() error {
-	if st.subject.kept() {
-		st.expireAny()
+	if st.subject.kept() { // no paused writer keeps its lock
+		if err := st.expireWithin(stuckTimeout); err != nil && st.broken == nil {
+			st.broken = fmt.Errorf("simulations: Expire has not returned for %s: %w", stuckTimeout, err)
+		}
 	}
 	if st.broken != nil {
 		return st.broken
@@ -182,13 +186,6 @@ func (w *writer) leave() {
 	case <-w.done:
 	case <-w.held:
 	case <-time.After(20 * time.Millisecond):
-	}
-}
-
-// giveUp cancels the writers that have not ended, and does not wait for them.
-func (st *stage) giveUp() {
-	for _, w := range st.writers {
-		w.cancel(errCrashed)
 	}
 }
 
@@ -260,16 +257,9 @@ func (st *stage) verdict() error {
 	return history.SecondOpinion(h, stuckTimeout)
 }
 
-// stuckError is returned for a writer that is not stopped, and does not end.
-type stuckError struct {
-	writer string
-	waited time.Duration
-	steps  []string
-}
-
-func (e *stuckError) Error() string {
-	return fmt.Sprintf("simulations: %s has not ended for more than %s; its steps: %s",
-		e.writer, e.waited, lastOf(e.steps))
+// stuck returns the error for a writer that is not stopped, and does not end.
+func stuck(writer string, waited time.Duration, steps []string) error {
+	return fmt.Errorf("simulations: %s has not ended for more than %s; its steps: %s", writer, waited, lastOf(steps))
 }
 
 // lastOf returns the last steps of a long list.

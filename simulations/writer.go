@@ -57,7 +57,7 @@ type writer struct {
 	err               error // how Hold ended, once done
 
 	returned bool            // Hold has returned
-	broken   *brokenError    // Hold will never return
+	broken   error           // Hold will never return
 	did      bool            // its unit was acknowledged
 	tries    int             // the number of attempts of an undisturbed writer
 	outcome  history.Outcome // of its unit
@@ -193,6 +193,15 @@ func (w *writer) overtaken(err error) bool {
 	return errors.As(err, &stale) && stale.Mark.Number == 0 && slices.Contains(w.seen(), string(failpoint.Request))
 }
 
+// release takes w's lock back, or w gives it back, and records the operation.
+func (w *writer) release(ctx context.Context, tok token.Token, note string) (history.Outcome, error) {
+	op := history.Op{Kind: history.Release, Number: tok.Number, Holder: tok.Holder, Began: w.now(), Note: note}
+	err := w.stage.subject.Issuer.Release(ctx, tok)
+	op.Outcome = history.LockOutcomeOf(err)
+	w.record(op)
+	return op.Outcome, err
+}
+
 func (w *writer) now() time.Duration { return w.stage.clock.tick() }
 
 // record adds an op of this writer that has just ended.
@@ -201,38 +210,22 @@ func (w *writer) record(op history.Op) {
 	w.stage.add(op)
 }
 
-// untracked returns a context whose token lookups are not recorded.
-func untracked(ctx context.Context) context.Context { return tokenuse.Untracked(ctx) }
-
-// brokenError is returned for a writer whose Do or Claim did not return: it panicked, or
-// ended its goroutine, as t.FailNow does.
-type brokenError struct {
-	writer string
-	value  any // nil if there was no panic
-	stack  string
-	steps  []string
-}
-
-func (e *brokenError) Error() string {
-	steps := strings.Join(e.steps, ", ")
-	if e.value == nil {
-		return fmt.Sprintf("simulations: %s ended its goroutine, as t.FailNow and require do: Do must return an error; its steps: %s", e.writer, steps)
-	}
-	return fmt.Sprintf("simulations: %s panicked: %v; its steps: %s\n%s", e.writer, e.value, steps, e.stack)
-}
-
-// Unwrap returns the value of the panic, if that is an error.
-func (e *brokenError) Unwrap() error {
-	err, _ := e.value.(error)
-	return err
-}
-
-// rescue is deferred. It records a panic, which must not end the process before the
-// interleaving's name is printed.
+// rescue is deferred. It records that Do or Claim did not return: it panicked, or ended its
+// goroutine, as t.FailNow does. A panic must not end the process before the interleaving's
+// name is printed.
 func (w *writer) rescue() {
 	value := recover()
 	if w.returned {
 		return
 	}
-	w.broken = &brokenError{writer: w.name, value: value, stack: string(debug.Stack()), steps: w.seen()}
+	steps := strings.Join(w.seen(), ", ")
+	if value == nil {
+		w.broken = fmt.Errorf("simulations: %s ended its goroutine, as t.FailNow and require do: Do must return an error; its steps: %s", w.name, steps)
+		return
+	}
+	cause, isError := value.(error)
+	if !isError {
+		cause = fmt.Errorf("%v", value)
+	}
+	w.broken = fmt.Errorf("simulations: %s panicked: %w; its steps: %s\n%s", w.name, cause, steps, debug.Stack())
 }

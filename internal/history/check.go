@@ -6,7 +6,7 @@ import "errors"
 // rule and resource. It returns nil and nil if h breaks no rule as far as its ops show.
 // It takes O(n log n) and does not change h.
 //
-// If h is malformed, the error is an [*OpError], or names the limit that is below zero.
+// If h is malformed, the error names the op, or says that a limit is below zero.
 //
 // Check accuses no correct history. If Began is earlier than the truth, Ended is later,
 // or an outcome is Unknown, Check can only miss a violation.

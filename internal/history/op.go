@@ -124,29 +124,19 @@ func LockOutcomeOf(err error) Outcome {
 	return Unknown
 }
 
-// OpError is the reason why an op cannot be judged.
-type OpError struct {
-	Op     Op
-	Reason string
-}
-
-func (e *OpError) Error() string {
-	return fmt.Sprintf("history: malformed %s of %q on %q from %v to %v: %s",
-		e.Op.Kind, e.Op.Writer, e.Op.Resource, e.Op.Began, e.Op.Ended, e.Reason)
-}
-
 var (
 	kinds    = []Kind{Acquire, Renew, Release, Claim, Write, Unit, Read, Mark, Fault}
 	outcomes = []Outcome{Accepted, Refused, Unknown, Failed}
 )
 
-// Check returns an [*OpError] if op is malformed: an unknown kind or outcome, no writer
+// Check returns an error if op is malformed: an unknown kind or outcome, no writer
 // or resource, an end before the beginning, a grant without its token, a number below
 // zero, or a field that belongs to another kind.
 func (op *Op) Check() error {
 	for _, rule := range wellFormed {
 		if rule.broken(op) {
-			return &OpError{*op, rule.reason}
+			return fmt.Errorf("history: malformed %s of %q on %q from %v to %v: %s",
+				op.Kind, op.Writer, op.Resource, op.Began, op.Ended, rule.reason)
 		}
 	}
 	return nil

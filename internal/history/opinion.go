@@ -9,26 +9,11 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// OpinionError is returned by [SecondOpinion] for a history that it does not accept.
-type OpinionError struct {
-	Resource string
-	// Unknown is true if the timeout passed before there was a result. Such a history has
-	// not passed: try a smaller one or a longer timeout. False means incorrect.
-	Unknown bool
-}
-
-func (e *OpinionError) Error() string {
-	if e.Unknown {
-		return fmt.Sprintf("history: no second opinion of %q in time", e.Resource)
-	}
-	return fmt.Sprintf("history: %q cannot have answered like this, one question after the other", e.Resource)
-}
-
 // SecondOpinion judges h by another method than [Check], for cross-checking: it searches
 // for an order of the ops, within their times, in which one mark, one count and one
-// version explain every answer. It returns nil if there is such an order, an
-// [*OpinionError] if there is none or the timeout passes first, and an [*OpError] if h is
-// malformed. If timeout is 0 or less it returns an error.
+// version explain every answer. It returns an error if there is no such order, if the
+// timeout passes first or is 0 or less, and if h is malformed. A history without an opinion
+// in time has not passed: try a smaller one or a longer timeout.
 //
 // It takes exponential time in the worst case: an incorrect history with many concurrent
 // ops, or one with versions and many Unknown writes. It is meant for some hundred ops of
@@ -50,9 +35,9 @@ func SecondOpinion(h History, timeout time.Duration) error {
 			switch porcupine.CheckOperationsTimeout(spec.model.ToModel(), spec.ops, left) {
 			case porcupine.Ok:
 			case porcupine.Illegal:
-				return &OpinionError{Resource: s.resource}
+				return fmt.Errorf("history: %q cannot have answered like this, one question after the other", s.resource)
 			default:
-				return &OpinionError{Resource: s.resource, Unknown: true}
+				return fmt.Errorf("history: no second opinion of %q in time", s.resource)
 			}
 		}
 	}

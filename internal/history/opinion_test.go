@@ -1,7 +1,6 @@
 package history_test
 
 import (
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -67,10 +66,6 @@ func TestTheSecondOpinionOfPlantedHistories(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			var opinion *history.OpinionError
-			require.ErrorAs(t, err, &opinion)
-			require.False(t, opinion.Unknown)
-			require.Equal(t, "account/42", opinion.Resource)
 			require.EqualError(t, err, `history: "account/42" cannot have answered like this, one question after the other`)
 		})
 	}
@@ -80,9 +75,6 @@ func TestAnOpinionThatTimesOutIsAnError(t *testing.T) {
 	t.Parallel()
 	h := crowd(20_000)
 	err := history.SecondOpinion(h, time.Microsecond)
-	var opinion *history.OpinionError
-	require.ErrorAs(t, err, &opinion)
-	require.True(t, opinion.Unknown)
 	require.ErrorContains(t, err, "no second opinion")
 }
 
@@ -96,8 +88,7 @@ func TestAnOpinionNeedsATimeout(t *testing.T) {
 func TestAMalformedHistoryGetsNoSecondOpinion(t *testing.T) {
 	t.Parallel()
 	err := history.SecondOpinion(history.History{Ops: []history.Op{{}}}, time.Minute)
-	var malformed *history.OpError
-	require.True(t, errors.As(err, &malformed), "%v", err)
+	require.ErrorContains(t, err, "history: malformed ")
 }
 
 // The ops of a violation must break its rule again, for random histories too.

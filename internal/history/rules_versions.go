@@ -81,7 +81,7 @@ func gap(s *story, rising []*Op) *Violation {
 	gaps := missedOf(rising, len(guesses)+1)
 	var spans []span
 	for _, op := range guesses {
-		spans = append(spans, spanIn(gaps, op, ends.of(op)))
+		spans = append(spans, spanIn(gaps, op, ends(op)))
 	}
 	slices.SortStableFunc(spans, func(a, b span) int { return a.first - b.first })
 	k := unexplained(spans, len(gaps))
@@ -153,26 +153,19 @@ func madeBy(op *Op) int64 {
 	return op.Made
 }
 
-// expiries returns the time until which a number can have been admitted: the time at which
-// a greater number was at the mark.
-type expiries struct {
-	rising []*Op           // ops that were at the mark, by number
-	ended  []time.Duration // for each of them, the first end of it and all after it
-}
-
-func (s *story) expiries() expiries {
-	e := expiries{rising: sorted(slices.Concat(s.accepted, s.marks), byNumber)}
-	e.ended = make([]time.Duration, len(e.rising)+1)
-	e.ended[len(e.rising)] = never
-	for i := len(e.rising) - 1; i >= 0; i-- {
-		e.ended[i] = min(e.ended[i+1], e.rising[i].Ended)
+// expiries returns a function that returns the time until which op can have been admitted:
+// the time at which a greater number was at the mark.
+func (s *story) expiries() func(op *Op) time.Duration {
+	rising := sorted(slices.Concat(s.accepted, s.marks), byNumber)
+	ended := make([]time.Duration, len(rising)+1) // the first end of each op and all after it
+	ended[len(rising)] = never
+	for i := len(rising) - 1; i >= 0; i-- {
+		ended[i] = min(ended[i+1], rising[i].Ended)
 	}
-	return e
-}
-
-func (e expiries) of(op *Op) time.Duration {
-	if op.Number == 0 {
-		return never
+	return func(op *Op) time.Duration {
+		if op.Number == 0 {
+			return never
+		}
+		return ended[sort.Search(len(rising), func(i int) bool { return rising[i].Number > op.Number })]
 	}
-	return e.ended[sort.Search(len(e.rising), func(i int) bool { return e.rising[i].Number > op.Number })]
 }

@@ -48,10 +48,14 @@ func stories(h History) []*story {
 
 func (s *story) fill() {
 	s.ops = sorted(s.ops, byBegan)
-	for _, op := range s.ops {
-		s.file(op)
+	of := func(kinds ...Kind) []*Op {
+		return filter(s.ops, func(op *Op) bool { return slices.Contains(kinds, op.Kind) })
 	}
-	s.units = mergeTries(s.units)
+	s.grants, s.leases, s.faults = of(Acquire), of(Renew, Release), of(Fault)
+	s.changes, s.units = of(Write, Claim, Unit), mergeTries(of(Unit))
+	s.accepted = filter(s.ops, wasAccepted)
+	s.reads = filter(s.ops, wasRead)
+	s.marks = filter(s.ops, wasSeen)
 	s.ended = sorted(s.ops, byEnded)
 	s.settled = filter(s.ended, wasAccepted)
 	s.counted = filter(s.ended, wasRead)
@@ -100,32 +104,6 @@ func (op *Op) settle() {
 		op.Outcome, op.Ended = Accepted, accepted[0].Ended
 		for _, try := range accepted {
 			op.Ended = min(op.Ended, try.Ended)
-		}
-	}
-}
-
-func (s *story) file(op *Op) {
-	switch op.Kind {
-	case Acquire:
-		s.grants = append(s.grants, op)
-	case Renew, Release:
-		s.leases = append(s.leases, op)
-	case Write, Claim, Unit:
-		s.changes = append(s.changes, op)
-		if op.Kind == Unit {
-			s.units = append(s.units, op)
-		} else if wasAccepted(op) {
-			s.accepted = append(s.accepted, op)
-		}
-	case Fault:
-		s.faults = append(s.faults, op)
-	case Read:
-		if wasRead(op) {
-			s.reads = append(s.reads, op)
-		}
-	case Mark:
-		if wasSeen(op) {
-			s.marks = append(s.marks, op)
 		}
 	}
 }
