@@ -21,7 +21,7 @@ type transaction struct {
 	beside  bool // it began while another was open in which a guard has admitted a token
 	late    bool // it began after the writer's unit of work had ended
 	undoes  bool // it went on after a ROLLBACK TO that followed the admission
-	retries bool // it began after a reply was lost
+	retries bool // it began after a reply was lost, or after an unknown outcome
 	outside outside
 	end     failpoint.Step
 	sent    []string
@@ -94,7 +94,8 @@ func (f *facts) begin(ctx context.Context, key any, claim bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, byTracer := key.(traced)
-	t := &transaction{key: key, guard: !byTracer, late: f.known.done, retries: f.known.lost > 0}
+	t := &transaction{key: key, guard: !byTracer, late: f.known.done}
+	t.retries = f.known.lost > 0 || f.known.some(func(o *transaction) bool { return o.end == failpoint.Unknown })
 	t.claim = claim || t.guard && failpoint.IsClaim(ctx)
 	t.beside = slices.ContainsFunc(f.known.all, func(o *transaction) bool { return o.end == "" && o.admits })
 	f.known.all = append(f.known.all, t)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/simulations"
 	"github.com/fencepost/fencepost/token"
@@ -297,6 +298,29 @@ func TestMutantsAreCaught(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A server may lose an answer by itself, of which the kit only hears the outcome.
+func TestARetryAfterAnUnknownOfTheServersOwnIsNamed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &ledger{marks: new(guard.Memory)}
+		s := l.subject()
+		s.Do = func(ctx context.Context) error {
+			for _, end := range []failpoint.Step{failpoint.Unknown, failpoint.Applied} {
+				key := new(int)
+				failpoint.At(ctx, failpoint.Begin, key)
+				if err := l.write(ctx, l.read()+1); err != nil {
+					failpoint.At(ctx, failpoint.Undone, key)
+					return err
+				}
+				failpoint.At(ctx, failpoint.Admitted, key)
+				failpoint.At(ctx, end, key)
+			}
+			return nil
+		}
+		require.ErrorContains(t, breaks(t, s, "once"), "Likely: retry after unknown")
+	})
 }
 
 func TestATwinThatStillRefusesIsVacuous(t *testing.T) {
