@@ -1,9 +1,7 @@
-// Package bank is shared by the tests of the examples: an account in a real PostgreSQL,
-// and a holder that is paused until its successor has written.
+// Package bank is shared by the tests of the examples: an account in a real PostgreSQL.
 package bank
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"testing"
@@ -15,20 +13,13 @@ import (
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/simulations/pgxpoint"
-	"github.com/fencepost/fencepost/simulations/sqlpoint"
-	"github.com/fencepost/fencepost/token"
 )
 
-// Resource is the resource of account 42.
-const Resource = "account/42"
-
-// Opening is its initial balance.
+// Opening is the initial balance of account 42.
 const Opening = 1_000_000
 
-const accounts = "CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL);"
-
 // Pool opens a migrated database for this test only. schema is the SQL that makes its
-// tables, or "" for a table accounts (id, balance).
+// tables, among them accounts (id, balance).
 func Pool(t testing.TB, schema string) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(testenv.Database(t))
@@ -40,28 +31,15 @@ func Pool(t testing.TB, schema string) *pgxpool.Pool {
 	db := stdlib.OpenDBFromPool(pool)
 	defer db.Close()
 	require.NoError(t, migrations.Set{}.Up(t.Context(), db))
-	if schema == "" {
-		schema = accounts
-	}
 	_, err = pool.Exec(t.Context(), schema+fmt.Sprintf("INSERT INTO accounts (id, balance) VALUES (42, %d)", Opening))
 	require.NoError(t, err)
 	return pool
 }
 
-// DB is Pool over database/sql.
+// DB is Pool over database/sql, with a table accounts only.
 func DB(t testing.TB) *sql.DB {
 	t.Helper()
-	config := Pool(t, "").Config().ConnConfig
-	config.Tracer = nil
-	db := sql.OpenDB(sqlpoint.Wrap(stdlib.GetConnector(*config)))
+	db := stdlib.OpenDBFromPool(Pool(t, "CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL);"))
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return db
-}
-
-func tok(number int64) token.Token {
-	return token.Token{Resource: Resource, Number: number, Holder: fmt.Sprintf("h%d", number)}
-}
-
-func holding(t testing.TB, tok token.Token) context.Context {
-	return token.NewContext(t.Context(), tok)
 }
