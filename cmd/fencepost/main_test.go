@@ -94,7 +94,7 @@ func TestStatusOfWhatCannotBeRun(t *testing.T) {
 		"an unknown subcommand": {"migrate dwon", `did you mean "down"? (see fencepost migrate --help)`},
 		"help of no command":    {"help simulat", `did you mean "simulate"?`},
 		"an unknown flag":       {"simulate --round 1", `unknown flag --round, did you mean "--rounds"? (see fencepost simulate --help)`},
-		"a duration in years":   {"simulate --ttl 1y", `--ttl: "1y": "y" is not a unit: use w, d, h, m, s, ms, us or ns`},
+		"a duration in years":   {"simulate --ttl 1y", `--ttl: "1y" is not a duration, as 90s, 1h30m, 30d or 2w, of at most 292 years`},
 		"a negative duration":   {"marks prune --older-than=-1d", `--older-than: "-1d": a duration cannot be negative`},
 		"no number":             {"simulate --rounds ten", "--rounds"},
 		"no rounds":             {"simulate --rounds 0", "rounds: 0"},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -19,26 +20,16 @@ func TestParseDuration(t *testing.T) {
 		require.NoError(t, err, text)
 		require.Equal(t, expected, d, text)
 	}
-	for text, expected := range map[string]string{
-		"":                      `"" is not a duration, as 90s, 1h30m, 30d or 2w`,
-		"soon":                  `"soon" is not a duration, as 90s, 1h30m, 30d or 2w`,
-		"1d ":                   `"1d ": "d " is not a unit: use w, d, h, m, s, ms, us or ns`,
-		"1d,2h":                 `"1d,2h": "d," is not a unit: use w, d, h, m, s, ms, us or ns`,
-		".":                     `"." is not a duration, as 90s, 1h30m, 30d or 2w`,
-		"30":                    `"30": the number 30 has no unit, as 30s`,
-		"1h30":                  `"1h30": the number 30 has no unit, as 30s`,
-		"5y":                    `"5y": "y" is not a unit: use w, d, h, m, s, ms, us or ns`,
-		"1D":                    `"1D": "D" is not a unit: use w, d, h, m, s, ms, us or ns`,
-		"-1s":                   `"-1s": a duration cannot be negative`,
-		"1h-1m":                 `"1h-1m": "h-" is not a unit: use w, d, h, m, s, ms, us or ns`,
-		"106752d":               `"106752d": longer than 292 years`,
-		"106751d24h":            `"106751d24h": longer than 292 years`,
-		"99999999999999999999w": `"99999999999999999999w": longer than 292 years`,
-		"9223372036854775808ns": `"9223372036854775808ns": longer than 292 years`,
-		"15250w2d":              `"15250w2d": longer than 292 years`,
+	for _, text := range []string{
+		"", "soon", "1d ", "1d,2h", ".", "30", "1h30", "5y", "1D", "5days", "1.2.3d", ".d", "5ds", "1h-1m", "1d-1h", "106752d", "106751d24h",
+		"99999999999999999999w", "9223372036854775808ns", "15250w2d",
 	} {
 		_, err := ParseDuration(text)
-		require.EqualError(t, err, expected)
+		require.EqualError(t, err, fmt.Sprintf("%q is not a duration, as 90s, 1h30m, 30d or 2w, of at most 292 years", text))
+	}
+	for _, text := range []string{"-1s", "-1d", "-9223372036854775808ns"} {
+		_, err := ParseDuration(text)
+		require.EqualError(t, err, fmt.Sprintf("%q: a duration cannot be negative", text))
 	}
 }
 
@@ -49,9 +40,9 @@ func FuzzParseDuration(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		d, err := ParseDuration(text)
 		require.GreaterOrEqual(t, d, time.Duration(0))
-		if expected, stdErr := time.ParseDuration(text); stdErr == nil && expected >= 0 && text[0] != '-' {
+		if expected, stdErr := time.ParseDuration(text); stdErr == nil && expected >= 0 {
 			require.NoError(t, err, text)
-			require.InDelta(t, expected, d, 1, text) // two fractions are rounded down each
+			require.Equal(t, expected, d, text)
 		}
 	})
 }

@@ -1,9 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -29,7 +29,7 @@ func CheckPage(name string) error {
 	if err != nil {
 		return unwritten(name, err)
 	}
-	return unwritten(name, joined(closing(file, nil), os.Remove(file.Name())))
+	return unwritten(name, cmp.Or(file.Close(), os.Remove(file.Name())))
 }
 
 // createTemp creates a file that can be renamed to name.
@@ -75,7 +75,7 @@ func writeTo(name string, p timeline.Page) error {
 	if err != nil {
 		return err
 	}
-	return closing(file, timeline.Write(file, p))
+	return cmp.Or(timeline.Write(file, p), file.Close())
 }
 
 func replace(name string, p timeline.Page) (err error) {
@@ -85,25 +85,11 @@ func replace(name string, p timeline.Page) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = joined(err, os.Remove(file.Name()))
+			_ = os.Remove(file.Name())
 		}
 	}()
-	err = timeline.Write(file, p)
-	if err == nil {
-		err = file.Chmod(0o644)
-	}
-	if err = closing(file, err); err != nil {
+	if err = cmp.Or(timeline.Write(file, p), file.Chmod(0o644), file.Close()); err != nil {
 		return err
 	}
 	return os.Rename(file.Name(), name)
-}
-
-// closing closes c, and returns err, or else the error of Close.
-func closing(c io.Closer, err error) error { return joined(err, c.Close()) }
-
-func joined(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
 }

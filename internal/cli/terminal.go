@@ -155,42 +155,38 @@ func Visible(text string) string {
 // Fill breaks text into lines of at most 80 columns, each indented by indent.
 func Fill(text string, indent int) string {
 	const width = 80
-	var b strings.Builder
-	for _, paragraph := range strings.Split(text, "\n") {
-		column := 0
+	margin := strings.Repeat(" ", indent)
+	var lines []string
+	for paragraph := range strings.SplitSeq(text, "\n") {
+		line := ""
 		for _, word := range strings.Fields(paragraph) {
-			if column > 0 && column+1+len(word) > width-indent {
-				b.WriteString("\n")
-				column = 0
+			switch {
+			case line == "":
+				line = margin + word
+			case len(line)+1+len(word) > width:
+				lines = append(lines, line)
+				line = margin + word
+			default:
+				line += " " + word
 			}
-			if column == 0 {
-				b.WriteString(strings.Repeat(" ", indent))
-			} else {
-				b.WriteString(" ")
-				column++
-			}
-			b.WriteString(word)
-			column += len(word)
 		}
-		b.WriteString("\n")
+		lines = append(lines, line)
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return strings.Join(lines, "\n")
 }
 
 // ReadLine returns one line of the input, without its end. If the input ends first, it
-// returns the text until then, and ends the line of the prompt.
-func ReadLine(std Streams) string {
-	line, err := bufio.NewReader(std.In).ReadString('\n')
-	if err != nil {
-		fmt.Fprintln(std.Err)
-	}
-	return strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
-}
-
-// ReadLineContext is [ReadLine], but returns ctx's cause if ctx ends first.
-func ReadLineContext(ctx context.Context, std Streams) (string, error) {
+// returns the text until then, and ends the line of the prompt. If ctx ends first, it returns
+// ctx's cause.
+func ReadLine(ctx context.Context, std Streams) (string, error) {
 	lines := make(chan string, 1)
-	go func() { lines <- ReadLine(std) }()
+	go func() {
+		line, err := bufio.NewReader(std.In).ReadString('\n')
+		if err != nil {
+			fmt.Fprintln(std.Err)
+		}
+		lines <- strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+	}()
 	select {
 	case text := <-lines:
 		return text, nil

@@ -74,12 +74,16 @@ func PostgresConfig(url, application string) (*pgx.ConnConfig, error) {
 
 // PostgresDB returns a database/sql pool, if the server answers within [Timeout].
 func PostgresDB(ctx context.Context, config *pgx.ConnConfig) (*sql.DB, error) {
+	return answering(ctx, stdlib.OpenDB(*config), "postgres")
+}
+
+// answering returns db, if the server answers within [Timeout].
+func answering(ctx context.Context, db *sql.DB, server string) (*sql.DB, error) {
 	ctx, cancel := Within(ctx)
 	defer cancel()
-	db := stdlib.OpenDB(*config)
 	if err := db.PingContext(ctx); err != nil {
 		db.Close()
-		return nil, fmt.Errorf("postgres cannot be used: %w", WithCause(ctx, err))
+		return nil, fmt.Errorf("%s cannot be used: %w", server, WithCause(ctx, err))
 	}
 	return db, nil
 }

@@ -149,18 +149,11 @@ func MySQLConfig(dsn, application string) (*mysql.Config, error) {
 
 // MySQLDB returns a database/sql pool, if the server answers within [Timeout].
 func MySQLDB(ctx context.Context, config *mysql.Config) (*sql.DB, error) {
-	ctx, cancel := Within(ctx)
-	defer cancel()
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, fmt.Errorf("mysql cannot be used: %w", err)
 	}
-	db := sql.OpenDB(connector)
-	if err := db.PingContext(ctx); err != nil {
-		db.Close()
-		return nil, fmt.Errorf("mysql at %s, database %s cannot be used: %w", config.Addr, cmp.Or(config.DBName, "none"), WithCause(ctx, err))
-	}
-	return db, nil
+	return answering(ctx, sql.OpenDB(connector), fmt.Sprintf("mysql at %s, database %s", config.Addr, cmp.Or(config.DBName, "none")))
 }
 
 // CheckEngine returns an [*engine.Error] if the engine is not known to fence.

@@ -109,7 +109,7 @@ func (c *Cmd) examinations() (all []func(ctx context.Context) (*Report, error), 
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, MySQL{Config: config}.Examine)
+		all = append(all, func(ctx context.Context) (*Report, error) { return examineMySQL(ctx, config) })
 	}
 	if len(all) == 0 {
 		return nil, errors.New("doctor: no server: give --redis=URL, --postgres=URL or --mysql=DSN, or set FENCEPOST_REDIS_URL, FENCEPOST_POSTGRES_URL or FENCEPOST_MYSQL_DSN")

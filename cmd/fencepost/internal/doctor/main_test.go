@@ -44,7 +44,7 @@ func examineMySQL(t *testing.T, dsn string) *doctor.Report {
 	t.Helper()
 	config, err := mysql.ParseDSN(dsn)
 	require.NoError(t, err)
-	report, err := doctor.MySQL{Config: config}.Examine(t.Context())
+	report, err := doctor.ExamineMySQL(t.Context(), config)
 	require.NoError(t, err)
 	return report
 }

@@ -60,11 +60,9 @@ func (s *Redis) checks() []check {
 
 // Examine makes all checks. It writes nothing.
 func (s Redis) Examine(ctx context.Context) (*Report, error) {
-	options := *s.Options
-	options.ContextTimeoutEnabled = true
-	s.client, s.lines, s.Prefix = redis.NewClient(&options), map[string]string{}, cmp.Or(s.Prefix, "fencepost")
+	s.client, s.lines, s.Prefix = redis.NewClient(s.Options), map[string]string{}, cmp.Or(s.Prefix, "fencepost")
 	defer s.client.Close()
-	report := &Report{Server: "redis at " + options.Addr}
+	report := &Report{Server: "redis at " + s.Options.Addr}
 	err := s.client.Ping(ctx).Err()
 	if err == nil || isServerError(err) && !unauthenticated(err) {
 		var text string

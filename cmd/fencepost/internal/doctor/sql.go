@@ -236,15 +236,10 @@ func (s *Postgres) tables(ctx context.Context) (answer, error) {
 	return answer{verdict, strings.Join(evidence, "; "), strings.Join(fixes, "; ")}, nil
 }
 
-// MySQL is a server to be examined, of MySQL or MariaDB.
-type MySQL struct {
-	Config *mysql.Config
-}
-
-// Examine applies the rule that guards apply to each connection.
-func (m MySQL) Examine(ctx context.Context) (*Report, error) {
-	report := &Report{Server: fmt.Sprintf("mysql at %s, database %s", m.Config.Addr, cmp.Or(m.Config.DBName, "none"))}
-	db, err := connect.MySQLDB(ctx, m.Config)
+// examineMySQL applies the rule that guards apply to each connection of MySQL or MariaDB.
+func examineMySQL(ctx context.Context, config *mysql.Config) (*Report, error) {
+	report := &Report{Server: fmt.Sprintf("mysql at %s, database %s", config.Addr, cmp.Or(config.DBName, "none"))}
+	db, err := connect.MySQLDB(ctx, config)
 	if err != nil {
 		return nil, err
 	}

@@ -83,7 +83,7 @@ func (c *pruneCmd) Run(std cli.Streams, m *Cmd) error {
 			text := fmt.Sprintf("%d of %d marks would be deleted, and the floor would be %d (%s).\n", p.Old, p.Marks, p.Floor, p.Floor.date())
 			return cli.PrintResult(std.Out, c.JSON, p, text)
 		}
-		rows, units, err := db.prune(ctx, db, int64(cutoff))
+		rows, units, err := prune(ctx, db, int64(cutoff))
 		if err == nil {
 			err = db.row(ctx, oldMarks, []any{int64(cutoff)}, &left)
 		}
@@ -138,7 +138,7 @@ func (c *resetCmd) Run(std cli.Streams, m *Cmd) error {
 		if err := c.confirm(ctx, std, old); err != nil {
 			return err
 		}
-		fresh, err := db.reset(ctx, db, c)
+		fresh, err := reset(ctx, db, c)
 		if lockTimedOut(err) {
 			err = fmt.Errorf("marks: a writer is still admitted for %s, see fencepost marks show, or on MySQL SHOW ENGINE INNODB STATUS: %w", cli.Visible(c.Resource), err)
 		}
@@ -187,12 +187,25 @@ func (c *resetCmd) confirm(ctx context.Context, std cli.Streams, old *state) (er
 	if answer == "" {
 		fmt.Fprintf(std.Err, "The mark of %s is %d (%s, %s), of %s.\nType the resource to lower its mark: ",
 			cli.Visible(c.Resource), n, n.date(), n.age(old.Clock), cli.Visible(old.Mark.Holder))
-		answer, err = cli.ReadLineContext(ctx, std)
+		answer, err = cli.ReadLine(ctx, std)
 	}
 	if err == nil && answer != c.Resource {
 		err = fmt.Errorf("nothing was changed: %q is not the resource, %q", answer, c.Resource)
 	}
 	return err
+}
+
+// afterReset returns what else an operator must know. given is --number.
+func (db *database) afterReset(given *int64) string {
+	if db.schema == "" {
+		return "MySQL does not log the old mark: keep this output if you need it.\n"
+	}
+	fresh := db.schema + ".number_at(now())"
+	if given != nil { // its issuer may not count from the clock
+		fresh = fmt.Sprint(*given)
+	}
+	return "The server's log has the old mark.\nA row with its own mark (rowguard.Table) keeps it. Lower it too: UPDATE … SET last_token = " +
+		fresh + ", last_holder = 'reset', after SELECT " + db.schema + ".bypass(…) in the same transaction if the table is protected.\n"
 }
 
 // lockTimedOut reports whether a statement has waited for a lock for too long.
@@ -202,8 +215,13 @@ func lockTimedOut(err error) bool {
 	return engine.MySQLNumber(err) == mysqlLockWait || errors.As(err, &pg) && pg.Code == pgadmit.LockTimeout
 }
 
-// prunePostgres calls functions of the schema, which take the locks.
-func prunePostgres(ctx context.Context, db *database, cutoff int64) (rows, units int, err error) {
+// prune raises the floor to the cutoff, deletes the marks below it except those of busy
+// resources, and then expired units. It returns how many rows and units it has deleted, also
+// with an error. On PostgreSQL it calls functions of the schema, which take the locks.
+func prune(ctx context.Context, db *database, cutoff int64) (rows, units int, err error) {
+	if db.schema == "" {
+		return pruneMySQL(ctx, db, cutoff)
+	}
 	for _, step := range []struct {
 		text string
 		args []any
@@ -218,9 +236,14 @@ func prunePostgres(ctx context.Context, db *database, cutoff int64) (rows, units
 	return rows, units, nil
 }
 
-// resetPostgres sets lock_timeout for its transaction only: behind a pooler in transaction mode the
-// reset could have another session, and other clients get the session that has the setting.
-func resetPostgres(ctx context.Context, db *database, c *resetCmd) (fresh number, err error) {
+// reset lowers the mark, and returns its new number. It waits for the transactions that are
+// admitted for the resource, for c.Wait. On PostgreSQL it sets lock_timeout for its transaction
+// only: behind a pooler in transaction mode the reset could have another session, and other
+// clients get the session that has the setting.
+func reset(ctx context.Context, db *database, c *resetCmd) (fresh number, err error) {
+	if db.schema == "" {
+		return resetMySQL(ctx, db, c)
+	}
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return 0, err
@@ -245,6 +268,7 @@ func waitForLocks(ctx context.Context, db *database, d time.Duration) error {
 	return err
 }
 
+// pruneMySQL does what prune does, in short transactions.
 func pruneMySQL(ctx context.Context, db *database, cutoff int64) (rows, units int, err error) {
 	if err = waitForLocks(ctx, db, time.Second); err == nil {
 		err = raiseFloor(ctx, db, cutoff)
@@ -303,7 +327,7 @@ func deleteEach(ctx context.Context, db *database, remove, find string, args ...
 	}
 }
 
-// resetMySQL does what the function of that name does on PostgreSQL. It locks the floor before
+// resetMySQL does what reset does. It locks the floor before
 // the mark, as a claim does: in the other order they could deadlock. It reads both, and the
 // clock, after the wait. No token has the holder that it writes.
 func resetMySQL(ctx context.Context, db *database, c *resetCmd) (fresh number, err error) {

@@ -6,7 +6,6 @@ package marks
 import (
 	"context"
 	"database/sql"
-	_ "embed" // the statement
 	"errors"
 	"fmt"
 	"strings"
@@ -47,51 +46,19 @@ func rights(functions []string, onMarks, onFloor string, more ...engine.TableRig
 // database is a session of a server.
 type database struct {
 	*sql.Conn
-	dialect
+	schema string            // PostgreSQL's, quoted; empty on MySQL
+	names  *strings.Replacer // in statements: the tables, the clock as a number, placeholders
 }
 
-// dialect is what differs between PostgreSQL and MySQL.
-type dialect struct {
-	names      *strings.Replacer         // in statements: the tables, the clock as a number, placeholders
-	sessions   string                    // lists the sessions that write or wait; empty if the server cannot
-	afterReset func(given *int64) string // what else an operator must know, by --number
-
-	// prune raises the floor to the cutoff, deletes the marks below it except those of busy
-	// resources, and then expired units, in short transactions. It returns how many rows and
-	// units it has deleted, also with an error.
-	prune func(ctx context.Context, db *database, cutoff int64) (rows, units int, err error)
-	// reset lowers the mark, and returns its new number. It waits for the transactions that are
-	// admitted for the resource, for c.Wait.
-	reset func(ctx context.Context, db *database, c *resetCmd) (number, error)
-}
-
-func dialectOf(server *connect.Server) dialect {
+func newDatabase(conn *sql.Conn, server *connect.Server) *database {
 	if server.Dialect == engine.MySQL {
-		return dialect{
-			names: strings.NewReplacer("{marks}", "fencepost_marks", "{floor}", "fencepost_floor", "$1", "?", "$2", "?",
-				"{clock}", "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 10"),
-			afterReset: func(*int64) string { return "MySQL does not log the old mark: keep this output if you need it.\n" },
-			prune:      pruneMySQL, reset: resetMySQL,
-		}
+		return &database{conn, "", strings.NewReplacer("{marks}", "fencepost_marks", "{floor}", "fencepost_floor", "$1", "?", "$2", "?",
+			"{clock}", "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 10")}
 	}
 	schema := pgx.Identifier{server.Schema}.Sanitize()
-	return dialect{
-		names:    strings.NewReplacer("{schema}", schema, "{marks}", schema+".marks", "{floor}", schema+".floor", "{clock}", schema+".number_at(clock_timestamp())"),
-		sessions: sessionsSQL,
-		afterReset: func(given *int64) string {
-			fresh := schema + ".number_at(now())"
-			if given != nil { // its issuer may not count from the clock
-				fresh = fmt.Sprint(*given)
-			}
-			return "The server's log has the old mark.\nA row with its own mark (rowguard.Table) keeps it. Lower it too: UPDATE … SET last_token = " +
-				fresh + ", last_holder = 'reset', after SELECT " + schema + ".bypass(…) in the same transaction if the table is protected.\n"
-		},
-		prune: prunePostgres, reset: resetPostgres,
-	}
+	return &database{conn, schema, strings.NewReplacer("{schema}", schema, "{marks}", schema+".marks", "{floor}", schema+".floor",
+		"{clock}", schema+".number_at(clock_timestamp())")}
 }
-
-//go:embed sessions.sql
-var sessionsSQL string
 
 // withDatabase connects, and calls fn with a context that a signal ends. An engine that is not
 // known to fence is refused before a command that changes marks.
@@ -106,7 +73,7 @@ func (m *Cmd) withDatabase(needs connect.Rights, fn func(ctx context.Context, db
 			err = server.CheckEngine(ctx, conn)
 		}
 		if err == nil {
-			err = fn(ctx, &database{conn, dialectOf(server)})
+			err = fn(ctx, newDatabase(conn, server))
 		}
 		return connect.NotMigrated(server.Schema, server.MissingGrant(ctx, err, conn, needs))
 	})

@@ -36,7 +36,7 @@ func onMySQL(t *testing.T) *database {
 	conn, err := pool.Conn(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
-	return &database{conn, dialectOf(&connect.Server{Dialect: engine.MySQL})}
+	return newDatabase(conn, &connect.Server{Dialect: engine.MySQL})
 }
 
 func TestTheWaitForLocks(t *testing.T) {
@@ -73,7 +73,7 @@ func TestStressListGoesAlongThePrimaryKey(t *testing.T) {
 		conn, err := std.Conn(t.Context())
 		require.NoError(t, err)
 		defer conn.Close()
-		db := &database{conn, dialectOf(&connect.Server{Schema: schema})}
+		db := newDatabase(conn, &connect.Server{Schema: schema})
 		for _, text := range []string{
 			"INSERT INTO {marks} SELECT 'account/' || lpad(i::text, 6, '0'), i, 'a' FROM generate_series(1, 50000) i", "ANALYZE {marks}",
 		} {

@@ -3,6 +3,7 @@ package marks
 import (
 	"context"
 	"database/sql"
+	_ "embed" // the statement
 	"fmt"
 	"strings"
 	"time"
@@ -19,6 +20,11 @@ const (
 	countMarks = `SELECT count(*) FROM {marks} WHERE resource LIKE $1 ESCAPE '!'`
 	showMark   = `SELECT f.number, {clock}, m.number, m.holder FROM {floor} f LEFT JOIN {marks} m ON m.resource = $1`
 )
+
+// sessionsSQL lists the sessions of PostgreSQL that write or wait.
+//
+//go:embed sessions.sql
+var sessionsSQL string
 
 type listCmd struct {
 	Prefix  string `env:"FENCEPOST_MARKS_LIST_PREFIX" help:"Only resources that begin with this text."`
@@ -130,9 +136,9 @@ func (c *showCmd) Run(std cli.Streams, m *Cmd) error {
 	}
 	return m.withDatabase(reads, func(ctx context.Context, db *database) error {
 		s, err := db.show(ctx, c.Resource)
-		if err == nil && db.sessions != "" {
+		if err == nil && db.schema != "" {
 			s.Sessions = []session{}
-			err = db.each(ctx, db.sessions, []any{c.Resource}, func(row *sql.Rows) error {
+			err = db.each(ctx, sessionsSQL, []any{c.Resource}, func(row *sql.Rows) error {
 				var w session
 				err := row.Scan(&w.PID, &w.Mode, &w.Granted, &w.Role, &w.Application, &w.State, &w.Since)
 				s.Sessions = append(s.Sessions, w)

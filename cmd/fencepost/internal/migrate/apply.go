@@ -46,11 +46,8 @@ Examples:
 func (c *upCmd) Run(std cli.Streams) error {
 	return c.withDatabase(func(ctx context.Context, db *database) error {
 		lines, version, err := c.changed(ctx, std, db, migrations.Set.Up)
-		nothing := fmt.Sprintf("nothing to do, at version %d", version)
-		if err != nil {
-			nothing = ""
-		}
-		return cmp.Or(err, c.printChanges(std.Out, lines, "applied", nothing))
+		nothing := fmt.Sprintf("nothing to do, at version %d\n", version)
+		return c.printChanges(std.Out, lines, "applied", nothing, err)
 	})
 }
 
@@ -83,11 +80,7 @@ func (c *downCmd) Run(std cli.Streams) error {
 	return c.withDatabase(func(ctx context.Context, db *database) error {
 		lines, _, err := c.changed(ctx, std, db, migrations.Set.Down)
 		slices.Reverse(lines) // in the order of their removal
-		nothing := "nothing to remove: no migration was applied in " + db.String()
-		if err != nil {
-			nothing = ""
-		}
-		return cmp.Or(err, c.printChanges(std.Out, lines, "removed", nothing))
+		return c.printChanges(std.Out, lines, "removed", "nothing to remove: no migration was applied in "+db.String()+"\n", err)
 	})
 }
 
@@ -101,7 +94,7 @@ func (c *downCmd) confirm(std cli.Streams, server *connect.Server) error {
 		fmt.Fprintf(std.Err, "This removes Fencepost's tables from %s at %s.\n"+
 			"All marks are lost: tokens that were refused before would be admitted again. Stop all writers first.\n"+
 			"Type the %s's name to go on: ", what, server.Address, kind)
-		typed = cli.ReadLine(std)
+		typed, _ = cli.ReadLine(context.Background(), std) // its only error is the context's
 	}
 	if typed != server.Name() {
 		return fmt.Errorf("nothing was changed: %q is not the name of %s", typed, server)
@@ -150,17 +143,17 @@ func (c *changeCmd) changed(ctx context.Context, std cli.Streams, db *database, 
 	return lines, version, err
 }
 
-// printChanges prints the changed migrations. If there are none it prints the text
-// nothing, unless --json is set: the lines of --json are migrations only.
-func (t *target) printChanges(out io.Writer, lines []migration, become, nothing string) error {
+// printChanges prints the changed migrations, and returns failed or its own error. If there
+// are none it prints the text nothing, unless --json is set: the lines of --json are
+// migrations only.
+func (t *target) printChanges(out io.Writer, lines []migration, become, nothing string, failed error) error {
 	for _, line := range lines {
 		if err := t.print(out, line, become+"  "+line.name()); err != nil {
-			return err
+			return cmp.Or(failed, err)
 		}
 	}
-	if len(lines) > 0 || t.JSON || nothing == "" {
-		return nil
+	if failed != nil || len(lines) > 0 || t.JSON {
+		return failed
 	}
-	_, err := fmt.Fprintln(out, nothing)
-	return err
+	return cli.Print(out, nothing)
 }

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -94,11 +93,7 @@ func (m migration) name() string {
 
 // print writes text, or value with --json.
 func (t *target) print(out io.Writer, value any, text string) error {
-	if t.JSON {
-		return json.NewEncoder(out).Encode(value)
-	}
-	_, err := fmt.Fprintln(out, text)
-	return err
+	return cli.PrintResult(out, t.JSON, value, text+"\n")
 }
 
 type printCmd struct {

@@ -27,14 +27,6 @@ func Options() []kong.Option {
 	}
 }
 
-func version() string {
-	number := "(unknown)"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		number = info.Main.Version
-	}
-	return fmt.Sprintf("fencepost %s %s %s/%s", number, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
-
 func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := ctx.Scan.PopValueInto("duration", &text); err != nil {
@@ -124,7 +116,13 @@ func (VersionCmd) Help() string {
 // Run is called by kong.
 func (VersionCmd) Run(std cli.Streams) error { return printVersion(std) }
 
-func printVersion(std cli.Streams) error { return cli.Print(std.Out, version()+"\n") }
+func printVersion(std cli.Streams) error {
+	number := "(unknown)"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		number = info.Main.Version
+	}
+	return cli.Print(std.Out, fmt.Sprintf("fencepost %s %s %s/%s\n", number, runtime.Version(), runtime.GOOS, runtime.GOARCH))
+}
 
 // HelpCmd is the command fencepost help.
 type HelpCmd struct {
