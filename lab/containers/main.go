@@ -15,20 +15,21 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/go-sql-driver/mysql" // also registers the driver "mysql" for wait.ForSQL
 	tclog "github.com/testcontainers/testcontainers-go/log"
 )
+
+// root is the folder of the root module: go run -C makes lab/containers the working folder.
+const root = "../.."
 
 // interruptTime is how long the command may continue after an interrupt.
 const interruptTime = 15 * time.Second
@@ -63,10 +64,6 @@ func main() {
 func launch(args []string) (status int, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	root, err := root()
-	if err != nil {
-		return statusFailed, err
-	}
 	servers, err := start(ctx, all())
 	defer func() {
 		if failed := servers.remove(); failed != nil {
@@ -76,10 +73,10 @@ func launch(args []string) (status int, err error) {
 	if err != nil {
 		return statusFailed, err
 	}
-	return run(ctx, root, servers.environment(), args)
+	return run(ctx, servers.environment(), args)
 }
 
-func run(ctx context.Context, root string, env, args []string) (status int, err error) {
+func run(ctx context.Context, env, args []string) (status int, err error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = root, os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(cmd.Environ(), env...)
@@ -96,22 +93,4 @@ func run(ctx context.Context, root string, env, args []string) (status int, err 
 		return statusFailed, err
 	}
 	return 0, nil
-}
-
-// root returns the folder of the root module's go.mod, which is above this folder.
-func root() (string, error) {
-	folder, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		mod, err := os.ReadFile(filepath.Join(folder, "go.mod"))
-		if err == nil && bytes.HasPrefix(mod, []byte("module github.com/fencepost/fencepost\n")) {
-			return folder, nil
-		}
-		if folder == filepath.Dir(folder) {
-			return "", errors.New("this is not in a clone of Fencepost")
-		}
-		folder = filepath.Dir(folder)
-	}
 }

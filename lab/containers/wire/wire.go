@@ -21,12 +21,11 @@ type Verb string
 
 // The verbs.
 const (
-	Hold    Verb = "hold"    // acquire Resource for TTL, renew it, claim, read the balance
-	Write   Verb = "write"   // write Balance, in one packet
-	Begin   Verb = "begin"   // write Balance in a transaction that stays open
-	Commit  Verb = "commit"  // commit it
-	Lost    Verb = "lost"    // wait until the lease is over
-	Release Verb = "release" // release the resource
+	Hold   Verb = "hold"   // acquire Resource for TTL, renew it, claim, read the balance
+	Write  Verb = "write"  // write Balance, in one packet
+	Begin  Verb = "begin"  // write Balance in a transaction that stays open
+	Commit Verb = "commit" // commit it
+	Lost   Verb = "lost"   // wait until the lease is over
 )
 
 // Order is a request from the test to the writer.

@@ -45,8 +45,6 @@ func (w *writer) do(ctx context.Context, o wire.Order) (balance int, err error) 
 	case wire.Lost:
 		<-w.lease.Context().Done()
 		return 0, context.Cause(w.lease.Context())
-	case wire.Release:
-		return 0, w.lease.Release(ctx)
 	}
 	return 0, fmt.Errorf("no such order: %s", o.Do)
 }
