@@ -170,12 +170,12 @@ var budgets = map[string]int{
 	"internal/test":         3_196,
 	"cmd/fencepost":         5_370,
 	"contrib":               2_324,
-	"examples":              1_473,
+	"examples":              1_479,
 	"lab":                   2_170,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_255
+const allLines = 49_261
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

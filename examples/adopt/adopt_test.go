@@ -11,14 +11,13 @@ import (
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/fencepost/fencepost/examples/adopt"
+	"github.com/fencepost/fencepost/examples/internal/bank"
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/test/testenv"
-	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 )
@@ -113,18 +112,10 @@ func withNoLock(_ *testing.T, pool *pgxpool.Pool) func(context.Context, work) er
 	return adopt.NoLock(pool)
 }
 
-// database returns a pool on a database for this test only: the examples use the default
-// schema, as a program does.
+// database returns a pool on a database for this test only.
 func database(t *testing.T) *pgxpool.Pool {
-	pool, err := pgxpool.New(t.Context(), testenv.Database(t))
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	db := stdlib.OpenDBFromPool(pool)
-	defer db.Close()
-	require.NoError(t, migrations.Set{}.Up(t.Context(), db))
-	_, err = pool.Exec(t.Context(), tables)
-	require.NoError(t, err)
-	return pool
+	t.Helper()
+	return bank.Pool(t, tables)
 }
 
 const tables = `CREATE TABLE accounts (id int PRIMARY KEY, balance int NOT NULL);

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
-	"golang.org/x/sync/errgroup"
 	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
@@ -122,37 +121,4 @@ func overtaken(t *testing.T, db *sql.DB, fence *stdsql.Guard, set setting) (bala
 	balance, err := balanceOf(t.Context(), db)
 	require.NoError(t, err)
 	return balance, late
-}
-
-// TestManyCallersOfEachLibrary has many callers wait for one lock. No deposit may be
-// lost.
-func TestManyCallersOfEachLibrary(t *testing.T) {
-	t.Parallel()
-	for name, open := range writers {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := plain(t)
-			fence, set := &stdsql.Guard{DB: db, IdleTimeout: time.Hour}, open(t, db)
-			client, prefix := testenv.Redis(t)
-			locks := redsync.New(goredis.NewPool(client))
-			const callers = 5
-			var group errgroup.Group
-			for range callers {
-				group.Go(func() error {
-					mutex := locks.NewMutex(prefix+"account/42", redsync.WithExpiry(time.Hour), redsync.WithTries(10_000))
-					return adopt.Numbered(t.Context(), mutex, fence, func(ctx context.Context) error {
-						seen, err := balanceOf(ctx, db)
-						if err != nil {
-							return err
-						}
-						return set(ctx, fence, seen+10)
-					})
-				})
-			}
-			require.NoError(t, group.Wait())
-			balance, err := balanceOf(t.Context(), db)
-			require.NoError(t, err)
-			require.Equal(t, int64(100+10*callers), balance)
-		})
-	}
 }

@@ -9,15 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost/fencepost/examples/internal/bank"
 	"github.com/fencepost/fencepost/examples/outbox"
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/test/pgtest"
-	"github.com/fencepost/fencepost/internal/test/testenv"
-	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 )
@@ -57,13 +54,7 @@ func (p *provider) count() int {
 
 func servers(t *testing.T) (*outbox.Outbox, *provider) {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), testenv.Database(t))
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	db := stdlib.OpenDBFromPool(pool)
-	defer db.Close()
-	require.NoError(t, migrations.Set{}.Up(t.Context(), db))
-	pgtest.Exec(t, pool, outbox.Schema+"; CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint); INSERT INTO accounts VALUES (42, 100)")
+	pool := bank.Pool(t, outbox.Schema+"; CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint); INSERT INTO accounts VALUES (42, 100)")
 	p := &provider{status: http.StatusCreated, made: map[string]int{}}
 	p.Server = httptest.NewServer(p)
 	t.Cleanup(p.Close)

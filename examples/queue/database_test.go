@@ -7,12 +7,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost/fencepost/examples/internal/bank"
 	"github.com/fencepost/fencepost/examples/queue"
-	"github.com/fencepost/fencepost/internal/test/testenv"
-	"github.com/fencepost/fencepost/migrations"
 )
 
 // complete pays for the job.
@@ -31,14 +29,7 @@ func paid(t *testing.T, db *pgxpool.Pool) (n int) {
 }
 
 func database(t *testing.T, jobs int) *pgxpool.Pool {
-	pool, err := pgxpool.New(t.Context(), testenv.Database(t))
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	db := stdlib.OpenDBFromPool(pool)
-	defer db.Close()
-	require.NoError(t, migrations.Set{}.Up(t.Context(), db))
-	_, err = pool.Exec(t.Context(), queue.Schema+"; CREATE TABLE payments (job bigint NOT NULL)")
-	require.NoError(t, err)
+	pool := bank.Pool(t, queue.Schema+"; CREATE TABLE payments (job bigint NOT NULL)")
 	require.NoError(t, pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		for n := range jobs {
 			if _, err := queue.Put(t.Context(), tx, fmt.Sprint("job ", n)); err != nil {

@@ -17,12 +17,11 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/examples/internal/bank"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/lock"
-	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token/pgtoken"
 )
@@ -85,7 +84,7 @@ func unguarded() {
 // first process has printed to standard error and returned.
 func pauseTheFirstOfTwo(t *testing.T, program string) (body, stderr string, err error) {
 	t.Helper()
-	url, pool := database(t)
+	url := bank.Database(t, "CREATE TABLE reports (id int PRIMARY KEY, body text NOT NULL); INSERT INTO reports VALUES (1, '')")
 	first := start(t, program, url)
 	first.awaitPrompt(t)
 	require.NoError(t, first.cmd.Process.Signal(syscall.SIGSTOP))
@@ -98,7 +97,7 @@ func pauseTheFirstOfTwo(t *testing.T, program string) (body, stderr string, err 
 	first.enter(t, "first")
 	require.NoError(t, first.cmd.Process.Signal(syscall.SIGCONT))
 	err = first.cmd.Wait()
-	require.NoError(t, pool.QueryRow(t.Context(), "SELECT body FROM reports WHERE id = 1").Scan(&body))
+	body = pgtest.Query[string](t, pgtest.Pool(t, url, nil), "SELECT body FROM reports WHERE id = 1")
 	return body, first.stderr.String(), err
 }
 
@@ -146,19 +145,4 @@ func (p *process) enter(t *testing.T, word string) {
 	t.Helper()
 	_, err := fmt.Fprintln(p.stdin, word)
 	require.NoError(t, err)
-}
-
-// database creates a database for this test, since the program uses the default schema.
-func database(t *testing.T) (url string, pool *pgxpool.Pool) {
-	t.Helper()
-	url = testenv.Database(t)
-	pool, err := pgxpool.New(t.Context(), url)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	db := stdlib.OpenDBFromPool(pool)
-	defer db.Close()
-	require.NoError(t, migrations.Set{}.Up(t.Context(), db))
-	_, err = pool.Exec(t.Context(), "CREATE TABLE reports (id int PRIMARY KEY, body text NOT NULL); INSERT INTO reports VALUES (1, '')")
-	require.NoError(t, err)
-	return url, pool
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/examples/internal/bank"
 	"github.com/fencepost/fencepost/examples/routers"
 )
 
@@ -18,8 +17,8 @@ var story = []struct {
 	kind             string
 	balance          int
 }{
-	{"without a token", "/accounts/42", "1", nil, 428, "ProblemMissing", bank.Opening},
-	{"with the token of another account", "/accounts/42", "1", []string{line("account/43", 33)}, 428, "ProblemMissing", bank.Opening},
+	{"without a token", "/accounts/42", "1", nil, 428, "ProblemMissing", opening},
+	{"with the token of another account", "/accounts/42", "1", []string{line("account/43", 33)}, 428, "ProblemMissing", opening},
 	{"with a token", "/accounts/42", "100", []string{line("account/42", 33)}, 204, "", 100},
 	{"with it again", "/accounts/42", "110", []string{line("account/42", 33)}, 204, "", 110},
 	{"with tokens of two accounts", "/accounts/42", "120", []string{line("account/7", 1) + ", " + line("account/42", 33)}, 204, "", 120},
@@ -80,6 +79,6 @@ func TestAnEscapedPathIsNoOtherAccount(t *testing.T) {
 			got := put(t, s, "/accounts/%34%32", "7", line(resource, 33))
 			require.Equal(t, want, got.status, "%s %s", resource, got.body)
 		}
-		require.Equal(t, map[bool]int{true: 7, false: bank.Opening}[unescapes], balance(t, a))
+		require.Equal(t, map[bool]int{true: 7, false: opening}[unescapes], balance(t, a))
 	})
 }

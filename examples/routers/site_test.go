@@ -19,10 +19,13 @@ import (
 	"github.com/fencepost/fencepost/sqlguard/stdsql"
 )
 
+const opening = 1_000_000
+
 // open returns accounts with account 42, in a database for this test only.
 func open(t *testing.T) *routers.Accounts {
 	t.Helper()
-	db := bank.DB(t)
+	db := bank.DB(t, fmt.Sprintf(`CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL);
+		INSERT INTO accounts VALUES (42, %d)`, opening))
 	return &routers.Accounts{DB: db, Fence: &stdsql.Guard{DB: db, IdleTimeout: time.Hour}} // no session is ended on a slow machine
 }
 

@@ -7,13 +7,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost/fencepost/examples/internal/bank"
 	"github.com/fencepost/fencepost/examples/schedule"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/lock"
-	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token/redistoken"
 )
@@ -29,14 +28,7 @@ func reports(t *testing.T, pool *pgxpool.Pool) (n int) {
 }
 
 func servers(t *testing.T, atLeast time.Duration) (*pgxpool.Pool, *lock.Locker) {
-	pool, err := pgxpool.New(t.Context(), testenv.Database(t))
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	db := stdlib.OpenDBFromPool(pool)
-	defer db.Close()
-	require.NoError(t, migrations.Set{}.Up(t.Context(), db))
-	_, err = pool.Exec(t.Context(), schedule.Schema+"; CREATE TABLE reports (at timestamptz NOT NULL DEFAULT now())")
-	require.NoError(t, err)
+	pool := bank.Pool(t, schedule.Schema+"; CREATE TABLE reports (at timestamptz NOT NULL DEFAULT now())")
 	client, prefix := testenv.Redis(t)
 	return pool, &lock.Locker{
 		Issuer: &redistoken.Issuer{Client: client, Prefix: prefix}, Claim: (&sqlguard.Guard{DB: pool}).Admit,

@@ -22,6 +22,14 @@ import (
 //go:embed schema.sql
 var schema string
 
+// opening is the initial balance of account 42.
+const opening = 1_000_000
+
+func open(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	return bank.Pool(t, fmt.Sprintf("%s; INSERT INTO accounts (id, balance) VALUES (42, %d)", schema, opening))
+}
+
 // spend takes amount from account 42 under the token of ctx.
 type spend func(ctx context.Context, amount int64) error
 
@@ -80,7 +88,7 @@ func TestALateWriterIsRefused(t *testing.T) {
 	for name := range ways(nil) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			accounts := sqlc.New(bank.Pool(t, schema))
+			accounts := sqlc.New(open(t))
 			kept, late := overtake(t, accounts, ways(accounts)[name])
 			require.ErrorIs(t, late, guard.ErrStale)
 			require.True(t, kept)
@@ -91,7 +99,7 @@ func TestALateWriterIsRefused(t *testing.T) {
 	}
 	t.Run("the same queries over the pool accept the write", func(t *testing.T) {
 		t.Parallel()
-		pool := bank.Pool(t, schema)
+		pool := open(t)
 		kept, late := overtake(t, sqlc.New(pool), unguarded(pool))
 		require.NoError(t, late)
 		require.False(t, kept)
@@ -100,7 +108,7 @@ func TestALateWriterIsRefused(t *testing.T) {
 
 func TestItSurvivesThePause(t *testing.T) {
 	t.Parallel()
-	accounts := sqlc.New(bank.Pool(t, schema))
+	accounts := sqlc.New(open(t))
 	for name, spend := range ways(accounts) {
 		t.Run(name, func(t *testing.T) {
 			simulations.Run(t, simulations.Subject{
@@ -108,7 +116,7 @@ func TestItSurvivesThePause(t *testing.T) {
 				Do: func(ctx context.Context) error { return spend(ctx, 1) },
 				Count: func(ctx context.Context) (int, error) {
 					balance, err := accounts.Balance(ctx, 42)
-					return bank.Opening - int(balance), err
+					return opening - int(balance), err
 				},
 			})
 		})

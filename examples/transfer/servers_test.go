@@ -6,13 +6,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost/fencepost/examples/internal/bank"
 	"github.com/fencepost/fencepost/examples/transfer"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/lock"
-	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/redistoken"
@@ -31,13 +30,9 @@ type servers struct {
 
 func newServers(t *testing.T) *servers {
 	client, prefix := testenv.Redis(t)
-	s := &servers{T: t, url: testenv.Database(t), issuer: &redistoken.Issuer{Client: client, Prefix: prefix}}
+	s := &servers{T: t, issuer: &redistoken.Issuer{Client: client, Prefix: prefix}}
+	s.url = bank.Database(t, transfer.Schema+"; INSERT INTO accounts VALUES (42, 100), (43, 100), (44, 100)")
 	s.pool = s.open(nil).pool
-	db := stdlib.OpenDBFromPool(s.pool)
-	defer db.Close()
-	require.NoError(t, migrations.Set{}.Up(t.Context(), db))
-	_, err := s.pool.Exec(t.Context(), transfer.Schema+"; INSERT INTO accounts VALUES (42, 100), (43, 100), (44, 100)")
-	require.NoError(t, err)
 	return s
 }
 

@@ -10,14 +10,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost/fencepost/examples/internal/bank"
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/lock"
-	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/simulations/pgxpoint"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
@@ -100,17 +99,8 @@ func (s pausable) Renew(ctx context.Context, tok token.Token, ttl time.Duration)
 	return s.Issuer.Renew(ctx, tok, ttl)
 }
 
-// database creates a database for this test, since the program uses the default
-// schema, and returns its URL.
+// database returns the URL of a database with the program's table.
 func database(t *testing.T) string {
-	url := testenv.Database(t)
-	pool, err := pgxpool.New(t.Context(), url)
-	require.NoError(t, err)
-	defer pool.Close()
-	db := stdlib.OpenDBFromPool(pool)
-	defer db.Close()
-	require.NoError(t, migrations.Set{}.Up(t.Context(), db))
-	_, err = pool.Exec(t.Context(), "CREATE TABLE accounts (id int PRIMARY KEY, balance int NOT NULL); INSERT INTO accounts VALUES (42, 100)")
-	require.NoError(t, err)
-	return url
+	t.Helper()
+	return bank.Database(t, "CREATE TABLE accounts (id int PRIMARY KEY, balance int NOT NULL); INSERT INTO accounts VALUES (42, 100)")
 }

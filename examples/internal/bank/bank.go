@@ -1,9 +1,8 @@
-// Package bank is shared by the tests of the examples: an account in a real PostgreSQL.
+// Package bank is shared by the tests of the examples: a database in a real PostgreSQL.
 package bank
 
 import (
 	"database/sql"
-	"fmt"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -15,31 +14,38 @@ import (
 	"github.com/fencepost/fencepost/simulations/pgxpoint"
 )
 
-// Opening is the initial balance of account 42.
-const Opening = 1_000_000
-
-// Pool opens a migrated database for this test only. schema is the SQL that makes its
-// tables, among them accounts (id, balance).
-func Pool(t testing.TB, schema string) *pgxpool.Pool {
+// Database returns the URL of a migrated database for this test only, in which tables, an SQL
+// script, has run. The examples use the default schema, as a program does.
+func Database(t testing.TB, tables string) (url string) {
 	t.Helper()
-	config, err := pgxpool.ParseConfig(testenv.Database(t))
+	url = testenv.Database(t)
+	pool, err := pgxpool.New(t.Context(), url)
+	require.NoError(t, err)
+	defer pool.Close()
+	db := stdlib.OpenDBFromPool(pool)
+	defer db.Close()
+	require.NoError(t, migrations.Set{}.Up(t.Context(), db))
+	_, err = pool.Exec(t.Context(), tables)
+	require.NoError(t, err)
+	return url
+}
+
+// Pool is an open [Database].
+func Pool(t testing.TB, tables string) *pgxpool.Pool {
+	t.Helper()
+	config, err := pgxpool.ParseConfig(Database(t, tables))
 	require.NoError(t, err)
 	config.ConnConfig.Tracer = pgxpoint.Tracer{} // used by simulations only
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
-	db := stdlib.OpenDBFromPool(pool)
-	defer db.Close()
-	require.NoError(t, migrations.Set{}.Up(t.Context(), db))
-	_, err = pool.Exec(t.Context(), schema+fmt.Sprintf("INSERT INTO accounts (id, balance) VALUES (42, %d)", Opening))
-	require.NoError(t, err)
 	return pool
 }
 
-// DB is Pool over database/sql, with a table accounts only.
-func DB(t testing.TB) *sql.DB {
+// DB is Pool over database/sql.
+func DB(t testing.TB, tables string) *sql.DB {
 	t.Helper()
-	db := stdlib.OpenDBFromPool(Pool(t, "CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint NOT NULL);"))
+	db := stdlib.OpenDBFromPool(Pool(t, tables))
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	return db
 }
