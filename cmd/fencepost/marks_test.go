@@ -178,7 +178,7 @@ func objects(t *testing.T, text string) (list []map[string]any) {
 	return list
 }
 
-func TestMarksReportsMissingFlagsAndServers(t *testing.T) {
+func TestMissingFlagsAndServersAreReported(t *testing.T) {
 	t.Parallel()
 	url, dsn := testenv.PostgresURL(t), testenv.MariaDB(t)
 	for name, c := range map[string]struct {
@@ -186,10 +186,11 @@ func TestMarksReportsMissingFlagsAndServers(t *testing.T) {
 		text string
 	}{
 		"the database":     {"marks list", "no database: give --postgres=URL or --mysql=DSN, or set FENCEPOST_POSTGRES_URL or FENCEPOST_MYSQL_DSN"},
-		"one database":     {"marks list --postgres postgres://h/db --mysql u@tcp(h)/db", "two databases: give --postgres=URL or --mysql=DSN, and "},
+		"one database":     {"marks list --postgres postgres://h/db --mysql u@tcp(h)/db", "two databases: give --postgres=URL or --mysql=DSN, and unset the variable of the other"},
 		"a server":         {"marks list --postgres postgres://u:sekret@127.0.0.1:1/db", "postgres cannot be used"},
 		"a MySQL server":   {"marks list --mysql u:sekret@tcp(127.0.0.1:1)/db", "mysql at 127.0.0.1:1, database db cannot be used: "},
 		"a right URL":      {"marks list --postgres postgres://u:sek%ret@127.0.0.1/db", "postgres: neither"},
+		"a URL with //":    {"migrate up --postgres postgres:u:sekret@db:5432/shop?sslmode=disable", "postgres: neither a postgres:// URL"},
 		"a right DSN":      {"marks list --mysql u:sekret@127.0.0.1/db", "mysql: not a DSN that can be read, as user@tcp(host:3306)/database"},
 		"a database name":  {"marks list --mysql u:sekret@tcp(127.0.0.1)/", "mysql: the DSN names no database"},
 		"no schema":        {"marks list --schema x --mysql u:sekret@tcp(127.0.0.1)/db", "--schema is for PostgreSQL"},

@@ -233,21 +233,6 @@ func TestMigrateThroughAPooler(t *testing.T) {
 	}
 }
 
-func TestMigrateNeedsOneDatabase(t *testing.T) {
-	t.Parallel()
-	for args, text := range map[string]string{
-		"": "no database: give --postgres=URL or --mysql=DSN, or set FENCEPOST_POSTGRES_URL or FENCEPOST_MYSQL_DSN",
-		"--postgres postgres://h/db --mysql u@tcp(h)/db":            "two databases: give --postgres=URL or --mysql=DSN, and unset the variable of the other",
-		"--postgres postgres:u:sekret@db:5432/shop?sslmode=disable": "postgres: neither a postgres:// URL",
-		"--schema x --mysql u:sekret@tcp(h)/db":                     "--schema is for PostgreSQL: on MySQL the DSN names the database",
-		"--mysql u:sekret@tcp(h)/":                                  "mysql: the DSN names no database, as in user@tcp(host:3306)/shop",
-	} {
-		for _, command := range []string{"up", "down", "status", "check"} {
-			requireFailed(t, execute(t, append([]string{"migrate", command}, strings.Fields(args)...)...), 2, "fencepost: "+text)
-		}
-	}
-}
-
 func TestMigratePrintsNoPassword(t *testing.T) {
 	t.Parallel()
 	for _, dsn := range []string{"u:sekret@h/db", "u:sek/ret@tcp(127.0.0.1:1)/db", "u:sekret@tcp(127.0.0.1:1)/db"} {
