@@ -15,7 +15,7 @@ func (s Set) probeMySQL(ctx context.Context, db *sql.DB) error {
 	if s.DangerouslyTrustEngine {
 		return nil
 	}
-	vars, err := engine.AskMySQL(ctx, db, engine.MySQLVariables...)
+	vars, err := engine.AskMySQL(ctx, db)
 	if err != nil {
 		return err
 	}

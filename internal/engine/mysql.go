@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"regexp"
@@ -8,33 +9,18 @@ import (
 	"strings"
 )
 
-// MySQLVariables are the variables that [CheckMySQL] reads. Few engines have all.
-var MySQLVariables = []string{
-	"version", "version_comment", "read_only", "innodb_read_only",
-	"wsrep_provider",
-	"group_replication_group_name", "group_replication_single_primary_mode", "group_replication_consistency",
-	"tidb_enable_noop_functions", "tidb_enable_shared_lock_promotion", "memsql_version",
-}
+// MySQLQuery queries the variables that [CheckMySQL] reads; few engines have all. A missing
+// variable is no error, unlike in SELECT @@name. The query needs no rights, locks nothing,
+// and takes no snapshot. A proxy that replies to SELECT @@version by itself forwards it.
+const MySQLQuery = `SHOW VARIABLES WHERE Variable_name IN ('version', 'version_comment', 'read_only', 'innodb_read_only', 'wsrep_provider', ` +
+	`'group_replication_group_name', 'group_replication_single_primary_mode', 'group_replication_consistency', ` +
+	`'tidb_enable_noop_functions', 'tidb_enable_shared_lock_promotion', 'memsql_version')`
 
-// MySQLQuery queries all of [MySQLVariables]. A missing variable is no error, unlike in
-// SELECT @@name. The query needs no rights, locks nothing, and takes no snapshot. A proxy
-// that replies to SELECT @@version by itself forwards this query.
-var MySQLQuery = MySQLQueryOf(MySQLVariables...)
-
-// MySQLQueryOf returns a query for the variables with those names. Its rows are name and
-// value.
-func MySQLQueryOf(names ...string) string {
-	return "SHOW VARIABLES WHERE Variable_name IN ('" + strings.Join(names, "', '") + "')"
-}
-
-// Queryer queries rows.
-type Queryer interface {
+// AskMySQL runs [MySQLQuery] and returns the values by lower-case name.
+func AskMySQL(ctx context.Context, from interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
-// AskMySQL runs [MySQLQueryOf] and returns the values by lower-case name.
-func AskMySQL(ctx context.Context, from Queryer, names ...string) (map[string]string, error) {
-	rows, err := from.QueryContext(ctx, MySQLQueryOf(names...))
+}) (map[string]string, error) {
+	rows, err := from.QueryContext(ctx, MySQLQuery)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +117,7 @@ func checkGroup(name string, vars map[string]string) error {
 	case "BEFORE_ON_PRIMARY_FAILOVER", "BEFORE", "AFTER", "BEFORE_AND_AFTER":
 		return nil
 	default:
-		return &Error{Engine: name, Reason: "group_replication_consistency is " + or(level, "not there") + ": a new primary takes writes before it has applied " +
+		return &Error{Engine: name, Reason: "group_replication_consistency is " + cmp.Or(level, "not there") + ": a new primary takes writes before it has applied " +
 			"the claims of the one before: SET PERSIST group_replication_consistency = 'BEFORE_ON_PRIMARY_FAILOVER'"}
 	}
 }
@@ -165,7 +151,7 @@ func mysqlEngine(vars map[string]string) (name string, err error) {
 }
 
 func tidbReason(vars map[string]string) string {
-	noop := or(vars["tidb_enable_noop_functions"], "OFF")
+	noop := cmp.Or(vars["tidb_enable_noop_functions"], "OFF")
 	switch {
 	case set(vars["tidb_enable_shared_lock_promotion"]):
 		return "tidb_enable_shared_lock_promotion is ON, so that LOCK IN SHARE MODE locks, which is not supported yet" + elsewhere
@@ -187,10 +173,3 @@ func atLeast(name string, parts []string, major, minor int) (string, error) {
 
 // set reports whether a variable exists and is not off.
 func set(value string) bool { return value != "" && value != "0" && !strings.EqualFold(value, "OFF") }
-
-func or(value, otherwise string) string {
-	if value == "" {
-		return otherwise
-	}
-	return value
-}

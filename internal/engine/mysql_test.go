@@ -131,7 +131,7 @@ func TestMariaDBAnswersTheQuery(t *testing.T) {
 	db, err := sql.Open("mysql", testenv.MariaDB(t))
 	require.NoError(t, err)
 	t.Cleanup(func() { db.Close() })
-	vars, err := engine.AskMySQL(t.Context(), db, engine.MySQLVariables...)
+	vars, err := engine.AskMySQL(t.Context(), db)
 	require.NoError(t, err)
 	require.Contains(t, vars, "version")
 	require.NoError(t, engine.CheckMySQL(vars), vars)

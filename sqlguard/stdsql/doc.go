@@ -65,10 +65,9 @@
 // TiDB, NDB, a replica, and every other engine except MySQL and MariaDB. On PostgreSQL,
 // engines other than PostgreSQL are refused.
 //
-// Join has no connection to which it could attach the result. It queries inside the
-// caller's transaction, once for each session, and stores the result in a session
-// variable (@fencepost_engine, fencepost.engine). If a server changes its mode,
-// connections that were checked before do not detect it.
+// Join queries inside the caller's transaction, once for each session, and stores the
+// result in a session variable (@fencepost_engine, fencepost.engine). If a server changes
+// its mode, connections that were checked before do not detect it.
 //
 // A cluster is safe if all writers of all resources write to one node. No server can
 // verify that: set [Guard.DangerouslyTrustEngine].
@@ -78,11 +77,10 @@
 // fencepost_floor, and so could lower a mark. The package was tested on MariaDB 10.11. It
 // was not tested on MySQL itself.
 //
-// On SQLite the guard checks inside the transaction that a transaction is open. The Begin
-// of some drivers does nothing, and each statement commits by itself (rqlite's
-// gorqlite/stdlib): an admission would hold nothing. The check is one statement, VACUUM
-// INTO NULL, which SQLite refuses everywhere and which changes nothing. It is sent once
-// for each connection, and by each Join and MintTx.
+// On SQLite a driver whose Begin does nothing (rqlite's gorqlite/stdlib) is refused: each
+// statement would commit by itself, and an admission would hold nothing. The check, VACUUM
+// INTO NULL, changes nothing. It is sent once for each connection, and by each Join and
+// MintTx.
 //
 // SQLite's locks do not work on most network file systems, so this package does not work
 // there. Keep the marks and the rows in one file: with a write-ahead log, a crash can
@@ -107,52 +105,27 @@
 //   - package sqlguard for PostgreSQL over pgx
 package stdsql
 
-// The files of this package, in reading order:
+// The files of this package, in reading order. The statements are in .sql files.
 //
 //	guard.go        the settings, and what each does in each dialect; the tokens of a call,
 //	                their order and their limit; when two Guards have the same marks
 //	update.go       Update; the claim (Admit), and that before a write; how long a claim waits
-//	                for older writers; when it evicts them; what an admission is for
+//	                for older writers, and when it evicts them
 //	once.go         a unit that is applied once: inserted, its result, found after a refusal
-//	transaction.go  BEGIN, COMMIT and ROLLBACK; when the outcome is unknown ("fn ended the
-//	                transaction"); a COMMIT that is not sent; which connections are closed
+//	transaction.go  BEGIN, the admission, COMMIT and ROLLBACK; when the outcome is unknown ("fn
+//	                ended the transaction"); a COMMIT that is not sent; closed connections
 //	join.go         Join in the caller's transaction; which tx are refused ("can begin one") and
 //	                which are unwrapped; how writes after a failed Join are prevented
 //	mint.go         a number for a lock that has none: Mint, MintTx; no number is left
-//	dialect.go      what a dialect has to decide, and the defaults; a Schema for MySQL or SQLite
-//	                is refused
-//	postgres.go     PostgreSQL: what each SQLSTATE means; the wait and the eviction; a standby;
-//	                the ping before COMMIT; the statement that aborts after a failed Join
-//	postgres_settle.go
-//	                PostgreSQL: a COMMIT whose reply was lost: what became of the transaction
+//	dialect.go      what a dialect decides; a Schema for MySQL or SQLite is refused
+//	postgres.go     PostgreSQL: what each SQLSTATE means; the eviction; a standby; the ping before
+//	                COMMIT, and what became of one whose reply was lost; aborts after a failed Join
 //	mysql.go        MySQL, MariaDB: the locks of a mark's row; what each error number means; an
 //	                old snapshot; an implicit commit; the idle bound, and a lost connection
 //	sqlite.go       SQLite: the write lock; what each error text means ("database is locked"); a
 //	                driver whose Begin does nothing is refused
 //	engine.go       the engine check, once for each connection; which connections count as one;
 //	                the wrong Dialect ("the database seems to be")
-//	report_only.go  report-only mode: what is reported, what is returned all the same, and what
-//	                is logged without a hook
+//	report_only.go  report-only mode: what is reported, returned all the same, and logged
 //	simulated.go    the switch for simulations: the steps of a transaction, the unguarded twin,
 //	                a COMMIT or a reply that is dropped
-//
-// The statements of the dialects:
-//
-//	postgres_admit.sql        admission of a Join; the idle bound of the transaction
-//	postgres_admit_open.sql   admission of an Update, and the name of its transaction
-//	postgres_claim.sql        claim; makes its commit durable
-//	postgres_mint.sql         mint; the idle bound as in postgres_admit.sql
-//	postgres_evict.sql        ends the sessions of older writers
-//	postgres_report_only.sql  comparison without an error, for report-only mode
-//	mysql_mark.sql            reads the committed mark, without a lock
-//	mysql_share.sql           admission: reads and share-locks the mark, and reads whether the
-//	                          engine was checked
-//	mysql_floor.sql           reads and share-locks the floor, before a raise
-//	mysql_raise.sql           claim: raises the mark, or inserts it
-//	mysql_raise_below.sql     claim of a token below the floor: raises an existing mark only
-//	mysql_mint_lock.sql       mint, first: locks the mark exclusively, or inserts it
-//	mysql_mint.sql            mint, second: the next number, from mark, floor and clock
-//	mysql_idle_*.sql          bounds the idle time of a connection, and restores it
-//	sqlite_admit.sql          admission: compares and raises in one write
-//	sqlite_mint.sql           mint: the next number, from mark, floor and clock
-//	sqlite_mark.sql           the mark or the floor that refused; the number that was minted

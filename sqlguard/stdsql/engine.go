@@ -23,18 +23,18 @@ const engineChecked = "fences"
 var knownConns sync.Map
 
 // checkConn probes the engine of a connection, once for each connection. from is the
-// connection, or its transaction if the dialect probes transactions. A refusal is not
-// cached, since the setting that caused it may change.
-func (g *Guard) checkConn(ctx context.Context, a admission, conn *sql.Conn, from Tx) error {
-	if g.DangerouslyTrustEngine {
+// connection, or its transaction on SQLite. A refusal is not cached, since the setting that
+// caused it may change.
+func (c *call) checkConn(ctx context.Context, conn *sql.Conn, from Tx) error {
+	if c.DangerouslyTrustEngine {
 		return nil
 	}
 	var at *byte
 	if err := conn.Raw(func(raw any) error {
-		at = connAddress(reflect.ValueOf(raw))
+		at = connAddress(raw)
 		return nil
 	}); err != nil {
-		return fmt.Errorf("stdsql: nothing was sent: %w", err)
+		return notSent(err)
 	}
 	var key weak.Pointer[byte]
 	if at != nil {
@@ -43,8 +43,8 @@ func (g *Guard) checkConn(ctx context.Context, a admission, conn *sql.Conn, from
 			return nil
 		}
 	}
-	if err := a.probe(ctx, from); err != nil {
-		_, err = g.report(ctx, a, nil, err)
+	if err := c.probe(ctx, from); err != nil {
+		_, err = c.report(ctx, nil, err)
 		return err
 	}
 	if at != nil {
@@ -54,60 +54,49 @@ func (g *Guard) checkConn(ctx context.Context, a admission, conn *sql.Conn, from
 	return nil
 }
 
-// checkTx probes the caller's transaction, if the dialect probes transactions. A *sql.Tx
-// does not expose its connection, so nothing is cached. The other dialects keep the
-// result in the session.
-func (g *Guard) checkTx(ctx context.Context, a admission, tx Tx) error {
-	if g.DangerouslyTrustEngine || !a.probesTx() {
+// checkTx probes the caller's transaction on SQLite. A *sql.Tx does not expose its
+// connection, so nothing is cached.
+func (c *call) checkTx(ctx context.Context, tx Tx) error {
+	if c.DangerouslyTrustEngine || !c.isLocal() {
 		return nil
 	}
-	_, err := g.report(ctx, a, nil, a.probe(ctx, tx))
-	return g.wrongDialect(ctx, tx, err)
+	_, err := c.report(ctx, nil, c.probe(ctx, tx))
+	return c.wrongDialect(ctx, tx, err)
 }
 
-var connType = reflect.TypeFor[driver.Conn]()
-
-// connAddress returns the address of a driver's connection, or nil if it has no address
-// of its own. Then the engine is probed each time. A connection that wraps another one by
-// value has the address of that one. A connection with a method Conn() that returns a
-// pointer has the address of the result: a pool of pgx's stdlib.OpenDBFromPool makes a
-// new wrapper each time it takes a *pgx.Conn, which lives longer.
-func connAddress(conn reflect.Value) *byte {
-	if inner := innerConn(conn); inner.IsValid() {
-		conn = inner
+// checkSession probes the caller's transaction on a server, once for each session: it keeps
+// the result in a variable that only this package reads. checked is that variable, which
+// the admission has read, and store sets it. Neither store commits, and MySQL's survives a
+// ROLLBACK.
+func (g *Guard) checkSession(ctx context.Context, tx Tx, d dialect, checked sql.NullString, store string) error {
+	if g.DangerouslyTrustEngine || checked.String == engineChecked {
+		return nil
 	}
-	switch conn.Kind() {
-	case reflect.Pointer:
-		if !conn.IsNil() && conn.Type().Elem().Size() > 0 {
-			return (*byte)(conn.UnsafePointer())
-		}
-	case reflect.Interface:
-		return connAddress(conn.Elem())
-	case reflect.Struct:
-		for i := range conn.NumField() {
-			if field := conn.Field(i); field.Type().Implements(connType) {
-				return connAddress(field)
-			}
-		}
+	if err := d.probe(ctx, tx); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, store); err != nil {
+		return fmt.Errorf("stdsql: store the result of the engine check: %w", err)
 	}
 	return nil
 }
 
-// innerConn returns the result of conn's method Conn(), if it is a pointer other than
-// nil.
-func innerConn(conn reflect.Value) (none reflect.Value) {
-	isNil := conn.Kind() == reflect.Pointer && conn.IsNil()
-	if !conn.IsValid() || !conn.CanInterface() || conn.Kind() == reflect.Interface || isNil {
-		return none // its methods cannot be called
+// connAddress returns the address of a driver's connection, or nil if it has none, as a
+// wrapper that is no pointer. Then the engine is probed each time. A connection with a
+// method Conn() that returns a pointer has the address of the result: a pool of pgx's
+// stdlib.OpenDBFromPool makes a new wrapper each time it takes a *pgx.Conn, which lives
+// longer.
+func connAddress(raw any) *byte {
+	conn := reflect.ValueOf(raw)
+	if method := conn.MethodByName("Conn"); method.IsValid() {
+		if is := method.Type(); is.NumIn() == 0 && is.NumOut() == 1 && is.Out(0).Kind() == reflect.Pointer {
+			conn = method.Call(nil)[0]
+		}
 	}
-	method := conn.MethodByName("Conn")
-	if !method.IsValid() || method.Type().NumIn() != 0 || method.Type().NumOut() != 1 || method.Type().Out(0).Kind() != reflect.Pointer {
-		return none
+	if conn.Kind() != reflect.Pointer || conn.IsNil() || conn.Type().Elem().Size() == 0 {
+		return nil
 	}
-	if inner := method.Call(nil)[0]; !inner.IsNil() {
-		return inner
-	}
-	return none
+	return (*byte)(conn.UnsafePointer())
 }
 
 // wrongDialect adds to err, of a probe or an admission, that the database is of another

@@ -3,7 +3,6 @@ package stdsql_test
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"runtime"
 	"sync/atomic"
@@ -156,20 +155,6 @@ func TestReportOnlyTellsOfAnUnfencedEngineAndGoesOn(t *testing.T) {
 	})
 }
 
-// byValue is a connection without an address of its own, as wrappers of drivers create
-// them.
-type byValue struct{ fullConn }
-
-type byValueConnector struct{ driver.Connector }
-
-func (c byValueConnector) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := c.Connector.Connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return byValue{conn.(fullConn)}, nil
-}
-
 func TestAConnectionIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, db *database) {
@@ -182,27 +167,23 @@ func TestAConnectionIsAskedOnce(t *testing.T) {
 		}}
 		db.claim(t, tok(33, "a"))
 		ctx := holding(t, 33, "a")
-		connector := &hookedConnector{dsn: db.dsn, driver: db.Driver(), hooks: h}
-		for name, pool := range map[string]*sql.DB{"": sql.OpenDB(connector), "by value": sql.OpenDB(byValueConnector{connector})} {
-			t.Cleanup(func() { pool.Close() })
-			pool.SetMaxOpenConns(1)
-			probes.Store(0)
-			for range 3 {
-				require.NoError(t, db.over(pool).Admit(ctx, tok(33, "a")))
-				require.NoError(t, db.over(pool).Update(ctx, account, add(ctx, 1)))
-			}
-			require.Equal(t, int64(1), probes.Load(), "of a transaction of the guard's own %s", name)
-			for range 3 {
-				require.NoError(t, inTx(t, pool, func(tx *sql.Tx) error {
-					require.NoError(t, db.over(nil).Join(ctx, tx, account))
-					return db.over(nil).Join(ctx, tx, account)
-				}))
-			}
-			require.Equal(t, int64(2), probes.Load(), "of the caller's %s", name)
-			pool.SetMaxIdleConns(0)
+		pool := db.hooked(t, h)
+		pool.SetMaxOpenConns(1)
+		for range 3 {
+			require.NoError(t, db.over(pool).Admit(ctx, tok(33, "a")))
 			require.NoError(t, db.over(pool).Update(ctx, account, add(ctx, 1)))
-			require.Equal(t, int64(3), probes.Load(), "of another connection %s", name)
 		}
+		require.Equal(t, int64(1), probes.Load(), "of a transaction of the guard's own")
+		for range 3 {
+			require.NoError(t, inTx(t, pool, func(tx *sql.Tx) error {
+				require.NoError(t, db.over(nil).Join(ctx, tx, account))
+				return db.over(nil).Join(ctx, tx, account)
+			}))
+		}
+		require.Equal(t, int64(2), probes.Load(), "of the caller's")
+		pool.SetMaxIdleConns(0)
+		require.NoError(t, db.over(pool).Update(ctx, account, add(ctx, 1)))
+		require.Equal(t, int64(3), probes.Load(), "of another connection")
 	})
 	t.Run("PostgreSQL, over a pgxpool", aPooledConnectionIsAskedOnce)
 }
@@ -243,16 +224,6 @@ func aPooledConnectionIsAskedOnce(t *testing.T) {
 		require.Equal(t, 1+connection, counter.probes.Load())
 		conns.Reset() // closes the connection
 	}
-}
-
-// A wrapper of a transaction may support only single rows.
-func TestJoinAsksThroughAWrapper(t *testing.T) {
-	t.Parallel()
-	onServers(t, func(t *testing.T, db *database) {
-		db.claim(t, tok(33, "a"))
-		ctx := holding(t, 33, "a")
-		require.NoError(t, inTx(t, db.connect(t), func(tx *sql.Tx) error { return db.over(nil).Join(ctx, wrapped{tx}, account) }))
-	})
 }
 
 func TestAConnectionThatIsGoneIsForgotten(t *testing.T) {

@@ -161,10 +161,7 @@ func holding(t *testing.T, number int64, holder string) context.Context {
 }
 
 // querier is a pool, a connection or a transaction.
-type querier interface {
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
+type querier = stdsql.Tx
 
 func run(t *testing.T, q querier, query string, args ...any) {
 	t.Helper()

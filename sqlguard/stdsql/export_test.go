@@ -2,14 +2,13 @@ package stdsql
 
 import (
 	"database/sql"
-	"reflect"
 	"weak"
 )
 
 // KeyOf returns the key of a connection in knownConns.
 func KeyOf(conn *sql.Conn) (key weak.Pointer[byte]) {
 	_ = conn.Raw(func(raw any) error {
-		key = weak.Make(connAddress(reflect.ValueOf(raw)))
+		key = weak.Make(connAddress(raw))
 		return nil
 	})
 	return key

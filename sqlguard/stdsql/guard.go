@@ -131,6 +131,38 @@ func (g *Guard) idleBound() time.Duration {
 	return time.Duration(pgadmit.Milliseconds(idle)) * time.Millisecond
 }
 
+// call is one call of a Guard: which tokens it admits, and for what purpose.
+type call struct {
+	*Guard
+	dialect
+	toks    []token.Token
+	purpose purpose
+	minted  *int64 // if not nil, the one token is minted, and this is set to its number
+	quiet   bool   // a refusal is returned without a call of the hooks
+}
+
+// purpose is what an admission is for.
+type purpose int
+
+const (
+	writing       purpose = iota // a transaction of the Guard's own, after a claim if one is needed
+	joining                      // a transaction of the caller's
+	claiming                     // the mark alone, in a transaction of its own
+	claimingFirst                // like claiming, and then the same tokens are admitted for writing
+)
+
+func (p purpose) claims() bool { return p == claiming || p == claimingFirst }
+
+// newCall returns a call without a dialect if it returns an error.
+func (g *Guard) newCall(ctx context.Context, p purpose, toks ...token.Token) (*call, error) {
+	g = g.forSimulation(ctx)
+	d, err := newDialect(g)
+	return &call{Guard: g, dialect: d, purpose: p, toks: toks}, err
+}
+
+// isLocal reports whether there is no server, and so no connection that can fail.
+func (g *Guard) isLocal() bool { return g.Dialect == SQLite }
+
 // tokens returns the tokens that ctx carries for the resources, in bytewise order. In
 // report-only mode missing tokens are left out.
 func (g *Guard) tokens(ctx context.Context, resources []string) ([]token.Token, error) {

@@ -18,6 +18,7 @@ import (
 // is used.
 type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
@@ -69,37 +70,36 @@ func (g *Guard) admitInto(ctx context.Context, tx Tx, minted *int64, toks func(g
 	if err != nil {
 		return err
 	}
-	g = g.forSimulation(ctx)
-	a := admission{purpose: joining, minted: minted}
-	a.dialect, err = g.dialect()
-	joined := g.DangerouslyReportOnly
+	c, err := g.newCall(ctx, joining)
+	joined := c.DangerouslyReportOnly
 	defer func() { // also if a hook panics
 		if !joined {
-			abortTx(ctx, a.dialect, tx)
+			abortTx(ctx, c.dialect, tx)
 		}
 	}()
 	if err != nil {
 		return err
 	}
-	if a.toks, err = toks(g); err != nil {
+	c.minted = minted
+	if c.toks, err = toks(c.Guard); err != nil {
 		return err
 	}
-	if err := writectx.CheckSend(ctx); err != nil {
+	inner, cancel, err := writectx.Start(ctx)
+	if err != nil {
 		return notSent(err)
 	}
-	admitted := joinSteps(ctx, tx) // after the caller's reads
-	inner, cancel := writectx.New(ctx)
 	defer cancel()
+	admitted := joinSteps(ctx, tx) // after the caller's reads
 	inner = withKey(inner, g)
 	var block *blocked
-	if err = g.checkTx(inner, a, tx); err == nil {
-		block, err = g.admit(inner, tx, a)
+	if err = c.checkTx(inner, tx); err == nil {
+		block, err = c.admitAll(inner, tx)
 	}
 	if block != nil {
 		err = block.error()
 	}
 	if err != nil {
-		return guard.WithCause(ctx, outcomeError(a.dialect, err, 0))
+		return guard.WithCause(ctx, c.withOutcome(err, 0))
 	}
 	joined = true
 	admitted()
@@ -112,7 +112,7 @@ var updateTxs sync.Map
 
 // abortTx prevents further writes through tx. d is nil if the dialect is unknown.
 func abortTx(ctx context.Context, d dialect, tx Tx) {
-	if d != nil && d.abortOnServer(ctx, tx) {
+	if pg, is := d.(*postgres); is && pg.abort(ctx, tx) {
 		return
 	}
 	if own, is := tx.(*sql.Tx); is {

@@ -42,13 +42,12 @@ func (g *Guard) Mint(ctx context.Context, resource, holder string) (token.Token,
 	if err != nil {
 		return token.Token{}, err
 	}
-	g = g.forSimulation(ctx)
-	d, err := g.dialect()
+	c, err := g.newCall(ctx, claiming, tok)
 	if err != nil {
 		return token.Token{}, err
 	}
-	a := admission{dialect: d, toks: []token.Token{tok}, purpose: claiming, minted: &tok.Number}
-	if err := g.claim(asClaim(ctx), a); err != nil {
+	c.minted = &tok.Number
+	if err := c.claim(asClaim(ctx)); err != nil {
 		return token.Token{}, guard.WithCause(ctx, err)
 	}
 	return minted(ctx, tok)

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	_ "embed"
-
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/engine"
 	"github.com/fencepost/fencepost/internal/writectx"
@@ -24,34 +22,27 @@ import (
 // a successor is not starved. No transaction takes the shared lock and then the exclusive
 // one: two such transactions would deadlock.
 type mysql struct {
-	baseDialect
+	guard *Guard
+	rowUnits
 	bound time.Duration // Guard.IdleTimeout, 0 for no bound
-	trust bool          // Guard.DangerouslyTrustEngine
 	// marks are the marks that a claim has read before its transaction.
 	marks map[string]guard.Mark
-}
-
-func newMySQL(g *Guard) *mysql {
-	if g.DangerouslyReportOnly { // report-only mode ends no sessions
-		return &mysql{trust: g.DangerouslyTrustEngine}
-	}
-	return &mysql{trust: g.DangerouslyTrustEngine, bound: g.idleBound()}
 }
 
 // prepareConn bounds the idle time, and reads the marks before a claim. A read outside a
 // transaction takes no lock and no snapshot, so repeated claims of a stale holder, or of
 // one that has claimed before, block no other session.
-func (d *mysql) prepareConn(ctx context.Context, conn *sql.Conn, a admission) error {
+func (d *mysql) prepareConn(ctx context.Context, conn *sql.Conn, c *call) error {
 	if d.bound > 0 {
 		if _, err := conn.ExecContext(ctx, setIdleSQL(d.bound)); err != nil {
 			return fmt.Errorf("stdsql: bound the idle time: %w", err)
 		}
 	}
-	if !a.purpose.claims() || a.minted != nil { // a mint raises every mark
+	if !c.purpose.claims() || c.minted != nil { // a mint raises every mark
 		return nil
 	}
-	d.marks = make(map[string]guard.Mark, len(a.toks))
-	for _, tok := range a.toks {
+	d.marks = make(map[string]guard.Mark, len(c.toks))
+	for _, tok := range c.toks {
 		mark, err := d.readMark(ctx, conn, tok)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			block, err := d.failed(err, tok)
@@ -65,13 +56,14 @@ func (d *mysql) prepareConn(ctx context.Context, conn *sql.Conn, a admission) er
 	return nil
 }
 
+// restoreConn undoes prepareConn.
 func (d *mysql) restoreConn(conn *sql.Conn) error {
 	if d.bound == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), writectx.CleanupTimeout)
+	ctx, cancel := writectx.ForCleanup(context.Background())
 	defer cancel()
-	_, err := conn.ExecContext(ctx, stripHeader(mysqlIdleRestore))
+	_, err := conn.ExecContext(ctx, mysqlIdleRestore)
 	return err
 }
 
@@ -99,7 +91,7 @@ func (d *mysql) admit(ctx context.Context, tx Tx, tok token.Token, p purpose) (*
 	case mark.Admits(tok) != nil:
 		return nil, mark.Admits(tok)
 	case p == joining:
-		if err := d.checkSession(ctx, tx, checked.String); err != nil {
+		if err := d.guard.checkSession(ctx, tx, d, checked, "SET @fencepost_engine = '"+engineChecked+"'"); err != nil {
 			return nil, err
 		}
 		return d.checkSnapshot(ctx, tx, tok)
@@ -110,7 +102,7 @@ func (d *mysql) admit(ctx context.Context, tx Tx, tok token.Token, p purpose) (*
 // raise raises the mark to tok and returns the floor, with which a token is compared if
 // its resource has no mark.
 func (d *mysql) raise(ctx context.Context, tx Tx, tok token.Token) (floor guard.Mark, err error) {
-	if err := tx.QueryRowContext(ctx, stripHeader(mysqlFloor)).Scan(&floor.Number); err != nil {
+	if err := tx.QueryRowContext(ctx, mysqlFloor).Scan(&floor.Number); err != nil {
 		return floor, err
 	}
 	raise := mysqlRaise
@@ -132,36 +124,34 @@ func (d *mysql) mint(ctx context.Context, tx Tx, tok token.Token, p purpose) (nu
 	if p == joining {
 		return 0, &blocked{tok: tok, outcome: guard.ErrClaimFirst, err: errSnapshot, txUsable: true}, nil
 	}
-	raised, err := d.raiseForMint(ctx, tx, tok)
-	if err == nil && !raised {
-		return 0, nil, exhausted(tok, nil)
-	}
-	mark := guard.Mark{}
-	if err == nil {
-		mark, err = d.readMark(ctx, tx, tok)
-	}
-	if err != nil {
+	mark, err := d.raiseForMint(ctx, tx, tok)
+	switch {
+	case err != nil:
 		block, err = d.failed(err, tok)
+	case mark.Number == 0:
+		err = exhausted(tok, nil)
 	}
 	return mark.Number, block, err
 }
 
-// raiseForMint raises the mark of tok's resource to the next number. It returns false if
-// no number is left.
-func (*mysql) raiseForMint(ctx context.Context, tx Tx, tok token.Token) (raised bool, err error) {
+// raiseForMint raises the mark of tok's resource to the next number, and returns it. It
+// returns no mark if no number is left.
+func (d *mysql) raiseForMint(ctx context.Context, tx Tx, tok token.Token) (none guard.Mark, err error) {
 	var floor int64
-	if err := tx.QueryRowContext(ctx, stripHeader(mysqlFloor)).Scan(&floor); err != nil {
-		return false, err
+	if err := tx.QueryRowContext(ctx, mysqlFloor).Scan(&floor); err != nil {
+		return none, err
 	}
 	if _, err := tx.ExecContext(ctx, floorSQL(floor, mysqlMintLock, tok)); err != nil {
-		return false, err
+		return none, err
 	}
 	result, err := tx.ExecContext(ctx, floorSQL(floor, mysqlMint, tok))
 	if err != nil {
-		return false, err
+		return none, err
 	}
-	rows, err := result.RowsAffected()
-	return rows == 1, err
+	if rows, err := result.RowsAffected(); err != nil || rows == 0 {
+		return none, err
+	}
+	return d.readMark(ctx, tx, tok)
 }
 
 // checkSnapshot returns [guard.ErrRetryable] if the caller's transaction took its
@@ -186,93 +176,48 @@ func (*mysql) readMark(ctx context.Context, from engine.Rower, tok token.Token) 
 	return mark, err
 }
 
-// probe queries the variables in one statement, or one by one if from returns only single
-// rows, as the wrapper of a transaction may.
+// probe takes no snapshot, so Join can run it in a transaction.
 func (*mysql) probe(ctx context.Context, from Tx) error {
-	vars, err := mysqlVariables(ctx, from)
+	vars, err := engine.AskMySQL(ctx, from)
 	if err != nil {
 		return fmt.Errorf("stdsql: query the engine: %w", err)
 	}
 	return engine.CheckMySQL(vars)
 }
 
-func mysqlVariables(ctx context.Context, from Tx) (map[string]string, error) {
-	if all, ok := from.(engine.Queryer); ok {
-		return engine.AskMySQL(ctx, all, engine.MySQLVariables...)
-	}
-	vars := map[string]string{}
-	for _, name := range engine.MySQLVariables {
-		var value string
-		err := from.QueryRowContext(ctx, engine.MySQLQueryOf(name)).Scan(&name, &value)
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		vars[name] = value
-	}
-	return vars, nil
-}
-
-// checkSession is the probe for Join, which has no connection to which the result could
-// be attached. checked is the session's @fencepost_engine, which the admission has read.
-// SHOW VARIABLES takes no snapshot. SET does not commit and survives a ROLLBACK.
-func (d *mysql) checkSession(ctx context.Context, tx Tx, checked string) error {
-	if d.trust || checked == engineChecked {
-		return nil
-	}
-	if err := d.probe(ctx, tx); err != nil {
-		return err
-	}
-	if _, err := tx.ExecContext(ctx, "SET @fencepost_engine = '"+engineChecked+"'"); err != nil {
-		return fmt.Errorf("stdsql: store the result of the engine check: %w", err)
-	}
-	return nil
-}
-
 var (
-	//go:embed mysql_mark.sql
-	mysqlMark string
-	//go:embed mysql_share.sql
-	mysqlShare string
-	//go:embed mysql_floor.sql
-	mysqlFloor string
-	//go:embed mysql_raise.sql
-	mysqlRaise string
-	//go:embed mysql_raise_below.sql
-	mysqlRaiseBelow string
-	//go:embed mysql_mint_lock.sql
-	mysqlMintLock string
-	//go:embed mysql_mint.sql
-	mysqlMint string
-	//go:embed mysql_idle_set.sql
-	mysqlIdleSet string
-	//go:embed mysql_idle_restore.sql
-	mysqlIdleRestore string
+	mysqlMark        = statement("mysql_mark.sql")
+	mysqlShare       = statement("mysql_share.sql")
+	mysqlFloor       = statement("mysql_floor.sql")
+	mysqlRaise       = statement("mysql_raise.sql")
+	mysqlRaiseBelow  = statement("mysql_raise_below.sql")
+	mysqlMintLock    = statement("mysql_mint_lock.sql")
+	mysqlMint        = statement("mysql_mint.sql")
+	mysqlIdleSet     = statement("mysql_idle_set.sql")
+	mysqlIdleRestore = statement("mysql_idle_restore.sql")
 )
 
 // tokenSQL inserts a token into a statement as literals. A statement with parameters
 // would be prepared first, in a second round trip, unless the DSN disables that; and the
 // connection's character set may change the bytes of parameters. A hexadecimal literal is
 // a binary string and needs no quoting.
-func tokenSQL(file string, tok token.Token) string {
+func tokenSQL(text string, tok token.Token) string {
 	return strings.NewReplacer(
 		"{resource}", hex.EncodeToString([]byte(tok.Resource)),
 		"{number}", strconv.FormatInt(tok.Number, 10),
 		"{holder}", hex.EncodeToString([]byte(tok.Holder)),
-	).Replace(stripHeader(file))
+	).Replace(text)
 }
 
 // floorSQL is tokenSQL with the floor.
-func floorSQL(floor int64, file string, tok token.Token) string {
-	return strings.ReplaceAll(tokenSQL(file, tok), "{floor}", strconv.FormatInt(floor, 10))
+func floorSQL(floor int64, text string, tok token.Token) string {
+	return strings.ReplaceAll(tokenSQL(text, tok), "{floor}", strconv.FormatInt(floor, 10))
 }
 
 // setIdleSQL inserts a bound into mysql_idle_set.sql, rounded up to whole seconds.
 func setIdleSQL(bound time.Duration) string {
 	seconds := int64((bound + time.Second - 1) / time.Second)
-	return strings.Replace(stripHeader(mysqlIdleSet), "{seconds}", strconv.FormatInt(seconds, 10), 1)
+	return strings.Replace(mysqlIdleSet, "{seconds}", strconv.FormatInt(seconds, 10), 1)
 }
 
 // Error numbers: MySQL 8.0 Error Message Reference; MariaDB Error Codes; TiDB,
@@ -316,7 +261,7 @@ func (*mysql) failed(err error, tok token.Token) (*blocked, error) {
 // transaction. MySQL and MariaDB have no other sign of that.
 const savepoint = "fencepost"
 
-func (*mysql) afterAdmit(ctx context.Context, t *transaction) error {
+func (*mysql) setSavepoint(ctx context.Context, t *transaction) error {
 	_, err := t.ExecContext(ctx, "SAVEPOINT "+savepoint)
 	return err
 }
@@ -338,13 +283,7 @@ func (*mysql) beforeEnd(ctx context.Context, t *transaction) (endedInFn bool, er
 
 // notApplied is true for conflicts, which Galera and TiDB detect at COMMIT. Any other
 // error of a COMMIT leaves the outcome unknown.
-func (d *mysql) notApplied(t *transaction, err error) bool {
-	known := d.endsTransaction(err)
-	if !known && !errors.Is(err, sql.ErrTxDone) {
-		t.discard()
-	}
-	return known
-}
+func (d *mysql) notApplied(err error) bool { return d.endsTransaction(err) }
 
 func (*mysql) endsTransaction(err error) bool { return mysqlConflict(engine.MySQLNumber(err)) }
 

@@ -56,19 +56,18 @@ func (g *Guard) Once(ctx context.Context, resource string, named guard.Unit, fn 
 	if err != nil {
 		return nil, err
 	}
-	g = g.forSimulation(ctx)
-	d, err := g.dialect()
+	c, err := g.newCall(ctx, writing)
 	if err != nil {
 		return nil, err
 	}
-	toks, err := g.tokens(ctx, []string{resource})
-	if err != nil {
+	if c.toks, err = c.tokens(ctx, []string{resource}); err != nil {
 		return nil, err
 	}
 	noteTried(ctx, u)
 	var result []byte
-	err = g.update(ctx, admission{dialect: d, toks: toks, purpose: writing, quiet: true}, func(tx *sql.Tx) (err error) {
-		result, err = u.apply(ctx, d, tx, fn)
+	c.quiet = true
+	err = c.update(ctx, func(tx *sql.Tx) (err error) {
+		result, err = u.apply(ctx, c, tx, fn)
 		return err
 	})
 	switch {
@@ -82,7 +81,7 @@ func (g *Guard) Once(ctx context.Context, resource string, named guard.Unit, fn 
 	case u.begun || !errors.As(err, new(*guard.StaleError)):
 		return nil, guard.WithCause(ctx, err)
 	}
-	return g.afterRefusal(ctx, d, u, err)
+	return c.afterRefusal(ctx, u, err)
 }
 
 // unit is a unit of Once, and what the database has of it.
@@ -149,32 +148,65 @@ func (u *unit) firstResult(ctx context.Context) ([]byte, error) {
 // afterRefusal looks the unit of a refused token up. After the refusal no transaction of
 // that token goes on: the newer token has waited for them. A lookup before it could miss a
 // commit that is on its way.
-func (g *Guard) afterRefusal(ctx context.Context, d dialect, u *unit, refusal error) ([]byte, error) {
+func (c *call) afterRefusal(ctx context.Context, u *unit, refusal error) ([]byte, error) {
 	inner, cancel := writectx.New(ctx)
 	defer cancel()
 	var err error
-	if u.first, err = d.findUnit(untraced(inner), g.DB, u); err != nil {
+	if u.first, err = c.findUnit(untraced(inner), c.DB, u); err != nil {
 		err = fmt.Errorf("stdsql: whether unit %s of %s was applied before its token became stale: %w", u.Key, u.resource, err)
-		return nil, guard.WithCause(ctx, outcomeError(d, err, 0))
+		return nil, guard.WithCause(ctx, c.withOutcome(err, 0))
 	}
 	if u.first == nil {
-		return nil, guard.WithCause(ctx, g.Hooks.Outcome(ctx, refusal, false))
+		return nil, guard.WithCause(ctx, c.Hooks.Outcome(ctx, refusal, false))
 	}
 	return u.firstResult(ctx)
 }
 
-// The statements of MySQL and SQLite: see 00002_once.sql in package migrations.
+// rowUnits keeps units in rows that the writer's account writes itself, on MySQL and SQLite:
+// see 00002_once.sql in package migrations.
+type rowUnits struct{ insert, findAgain string }
+
 const (
-	mysqlInsertUnit  = "INSERT INTO fencepost_units (resource, `key`, fingerprint, result, kept_until) VALUES (?, ?, ?, '', UNIX_TIMESTAMP() + ?)"
-	sqliteInsertUnit = "INSERT INTO fencepost_units (resource, `key`, fingerprint, kept_until) VALUES (?, ?, ?, strftime('%s', 'now') + ?) ON CONFLICT DO NOTHING"
-	setUnitResult    = "UPDATE fencepost_units SET result = ? WHERE resource = ? AND `key` = ?"
-	findUnit         = "SELECT fingerprint, result FROM fencepost_units WHERE resource = ? AND `key` = ?"
+	setUnitResult = "UPDATE fencepost_units SET result = ? WHERE resource = ? AND `key` = ?"
+	findUnit      = "SELECT fingerprint, result FROM fencepost_units WHERE resource = ? AND `key` = ?"
 )
 
-// seconds returns the retention in seconds, rounded up.
-func (u *unit) seconds() int64 { return int64((u.keep + time.Second - 1) / time.Second) }
+var (
+	// The INSERT waits for another transaction that has inserted the unit. If that has
+	// committed, the INSERT fails, and MySQL undoes only the statement. The snapshot may be
+	// older than that commit: the read has a lock, and returns the newest row.
+	mysqlUnits = rowUnits{
+		"INSERT INTO fencepost_units (resource, `key`, fingerprint, result, kept_until) VALUES (?, ?, ?, '', UNIX_TIMESTAMP() + ?)",
+		findUnit + " LOCK IN SHARE MODE",
+	}
+	// SQLite's admission has taken the write lock.
+	sqliteUnits = rowUnits{
+		"INSERT INTO fencepost_units (resource, `key`, fingerprint, kept_until) VALUES (?, ?, ?, strftime('%s', 'now') + ?) ON CONFLICT DO NOTHING",
+		findUnit,
+	}
+)
 
-func (baseDialect) setResult(ctx context.Context, tx Tx, u *unit, result []byte) error {
+var errUnitDeleted = errors.New("stdsql: the unit was deleted in between")
+
+func (r rowUnits) insertUnit(ctx context.Context, tx Tx, u *unit) (*found, error) {
+	seconds := int64((u.keep + time.Second - 1) / time.Second)
+	result, err := tx.ExecContext(ctx, r.insert, u.resource, u.Key, u.Sum(), seconds)
+	if engine.MySQLNumber(err) != numberDuplicate {
+		if err != nil {
+			return nil, err
+		}
+		if rows, err := result.RowsAffected(); err != nil || rows == 1 {
+			return nil, err
+		}
+	}
+	first, err := scanUnit(tx.QueryRowContext(ctx, r.findAgain, u.resource, u.Key), u)
+	if first == nil && err == nil {
+		err = fmt.Errorf("%w: %w", guard.ErrRetryable, errUnitDeleted)
+	}
+	return first, err
+}
+
+func (rowUnits) setResult(ctx context.Context, tx Tx, u *unit, result []byte) error {
 	if result == nil {
 		return nil
 	}
@@ -182,7 +214,7 @@ func (baseDialect) setResult(ctx context.Context, tx Tx, u *unit, result []byte)
 	return err
 }
 
-func (baseDialect) findUnit(ctx context.Context, from engine.Rower, u *unit) (*found, error) {
+func (rowUnits) findUnit(ctx context.Context, from engine.Rower, u *unit) (*found, error) {
 	return scanUnit(from.QueryRowContext(ctx, findUnit, u.resource, u.Key), u)
 }
 
@@ -198,35 +230,6 @@ func scanUnit(row *sql.Row, u *unit) (*found, error) {
 		result = nil
 	}
 	return &found{same: subtle.ConstantTimeCompare(sum, u.Sum()) == 1, result: result}, nil
-}
-
-var errUnitDeleted = errors.New("stdsql: the unit was deleted in between")
-
-// insertUnit waits for another transaction that has inserted the unit. If that has
-// committed, the INSERT fails, and MySQL undoes only the statement. The snapshot may be
-// older than that commit: the read has a lock, and returns the newest row.
-func (*mysql) insertUnit(ctx context.Context, tx Tx, u *unit) (*found, error) {
-	_, err := tx.ExecContext(ctx, mysqlInsertUnit, u.resource, u.Key, u.Sum(), u.seconds())
-	if engine.MySQLNumber(err) != numberDuplicate {
-		return nil, err
-	}
-	first, err := scanUnit(tx.QueryRowContext(ctx, findUnit+" LOCK IN SHARE MODE", u.resource, u.Key), u)
-	if first == nil && err == nil {
-		err = fmt.Errorf("%w: %w", guard.ErrRetryable, errUnitDeleted)
-	}
-	return first, err
-}
-
-// insertUnit runs under the write lock that the admission has taken.
-func (*sqlite) insertUnit(ctx context.Context, tx Tx, u *unit) (*found, error) {
-	result, err := tx.ExecContext(ctx, sqliteInsertUnit, u.resource, u.Key, u.Sum(), u.seconds())
-	if err != nil {
-		return nil, err
-	}
-	if rows, err := result.RowsAffected(); err != nil || rows == 1 {
-		return nil, err
-	}
-	return scanUnit(tx.QueryRowContext(ctx, findUnit, u.resource, u.Key), u)
 }
 
 func (d *postgres) insertUnit(ctx context.Context, tx Tx, u *unit) (*found, error) {

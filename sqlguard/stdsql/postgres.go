@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	_ "embed"
-
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/engine"
 	"github.com/fencepost/fencepost/internal/pgadmit"
@@ -22,57 +20,48 @@ import (
 
 // postgres calls the same functions as package sqlguard.
 type postgres struct {
-	baseDialect
+	guard *Guard
 	*statements
-	bound      time.Duration // Guard.IdleTimeout, 0 for no bound
-	reportOnly bool
-	trust      bool           // Guard.DangerouslyTrustEngine
-	aborted    bool           // the server has replied to an admission with an error
-	name       pgadmit.TxName // of the transaction that was admitted for writing
+	bound   time.Duration  // Guard.IdleTimeout, 0 for no bound
+	aborted bool           // the server has replied to an admission with an error
+	name    pgadmit.TxName // of the transaction that was admitted for writing
 }
 
-func newPostgres(g *Guard) *postgres {
-	return &postgres{
-		statements: statementsOf(g.Schema), bound: g.idleBound(),
-		reportOnly: g.DangerouslyReportOnly, trust: g.DangerouslyTrustEngine,
-	}
-}
-
-// claimOptions returns READ COMMITTED, whatever the session's default is: a raise waits
-// for older writers, and its snapshot must be taken after the wait.
-func (*postgres) claimOptions(*sql.TxOptions) *sql.TxOptions {
-	return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
-}
+// readCommitted is the isolation of a claim and of an eviction, whatever the session's
+// default is: they wait, or act on what is committed meanwhile, and their snapshot must be
+// taken after the wait.
+var readCommitted = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 
 func (d *postgres) admit(ctx context.Context, tx Tx, tok token.Token, p purpose) (*blocked, error) {
 	wait := pgadmit.WaitFor(d.bound)
 	if p == writing {
 		wait = pgadmit.NoRaise
 	}
-	switch {
-	case d.reportOnly:
+	if d.guard.DangerouslyReportOnly {
 		return d.compare(ctx, tx, tok, wait, p)
-	case p == joining:
-		return d.join(ctx, tx, tok)
-	case p == writing:
-		return d.open(ctx, tx, tok)
 	}
-	_, err := tx.ExecContext(ctx, d.claim, tok.Resource, tok.Number, tok.Holder, wait, pgadmit.Milliseconds(d.bound))
-	return d.answer(err, tok)
-}
-
-// open admits in a transaction of the guard's own that stays open, and reads its name.
-func (d *postgres) open(ctx context.Context, tx Tx, tok token.Token) (*blocked, error) {
+	args := []any{tok.Resource, tok.Number, tok.Holder, wait, pgadmit.Milliseconds(d.bound)}
 	var admitted, idle any
-	row := tx.QueryRowContext(ctx, d.admitOpen, tok.Resource, tok.Number, tok.Holder, pgadmit.NoRaise, pgadmit.Milliseconds(d.bound))
-	return d.answer(row.Scan(&admitted, &d.name, &idle), tok)
+	switch p {
+	case writing:
+		return d.answer(tx.QueryRowContext(ctx, d.admitOpen, args...).Scan(&admitted, &d.name, &idle), tok)
+	case joining:
+		var checked sql.NullString
+		err := tx.QueryRowContext(ctx, d.statements.admit, args...).Scan(&admitted, &idle, &checked)
+		if block, err := d.answer(err, tok); block != nil || err != nil {
+			return block, err
+		}
+		return nil, d.checkSession(ctx, tx, checked)
+	}
+	_, err := tx.ExecContext(ctx, d.claim, args...)
+	return d.answer(err, tok)
 }
 
 // mint waits in report-only mode until ctx ends, since report-only mode ends no sessions.
 // In the caller's transaction the wait is bounded.
 func (d *postgres) mint(ctx context.Context, tx Tx, tok token.Token, p purpose) (number int64, block *blocked, err error) {
 	wait, idle := pgadmit.WaitFor(d.bound), d.bound
-	if d.reportOnly {
+	if d.guard.DangerouslyReportOnly {
 		idle = 0
 		if p != joining {
 			wait = pgadmit.WaitForever
@@ -84,7 +73,7 @@ func (d *postgres) mint(ctx context.Context, tx Tx, tok token.Token, p purpose) 
 	if block, err = d.answer(row.Scan(&number, &limit, &checked), tok); block != nil || err != nil || p != joining {
 		return number, block, err
 	}
-	return number, nil, d.checkSession(ctx, tx, checked.String)
+	return number, nil, d.checkSession(ctx, tx, checked)
 }
 
 // compare is admit in report-only mode. The server raises no error, since an error would
@@ -98,7 +87,7 @@ func (d *postgres) compare(ctx context.Context, tx Tx, tok token.Token, wait pga
 	case err != nil:
 		return d.answer(err, tok)
 	case number == nil && p == joining:
-		return nil, d.checkSession(ctx, tx, checked.String)
+		return nil, d.checkSession(ctx, tx, checked)
 	case number == nil:
 		return nil, nil
 	case *number == 0 && *holder == "standby":
@@ -113,7 +102,9 @@ func (d *postgres) compare(ctx context.Context, tx Tx, tok token.Token, wait pga
 // changes nothing. The savepoint does not exist.
 const abortSQL = `ROLLBACK TO SAVEPOINT "stdsql: the transaction was not admitted"`
 
-func (d *postgres) abortOnServer(ctx context.Context, tx Tx) bool {
+// abort makes the server refuse later statements of a transaction whose admission failed.
+// It returns false if the server has not replied.
+func (d *postgres) abort(ctx context.Context, tx Tx) bool {
 	if d.aborted {
 		return true
 	}
@@ -148,19 +139,17 @@ func (d *postgres) answer(err error, tok token.Token) (*blocked, error) {
 	return nil, nil
 }
 
-func (d *postgres) evictAfter() time.Duration {
-	if d.reportOnly { // report-only mode ends no sessions
-		return 0
-	}
-	return d.bound
-}
+// canEvict reports whether a claim that waits for older writers ends their sessions, after
+// the bound. In report-only mode it does not.
+func (d *postgres) canEvict() bool { return d.bound > 0 && !d.guard.DangerouslyReportOnly }
 
-// evict runs in a READ COMMITTED transaction of its own, since the function must see what
-// is committed while it runs. An error with an SQLSTATE means that the role may not call
-// the function, or that it does not exist: then the claim continues to wait. A token that
-// is to be minted will have a higher number than any.
+// evict ends the sessions of the writers that are older than tok. An error with an SQLSTATE
+// means that the role may not call the function, or that it does not exist: then the claim
+// continues to wait. A token that is to be minted will have a higher number than any.
 func (d *postgres) evict(ctx context.Context, db *sql.DB, tok token.Token) error {
-	tx, err := db.BeginTx(ctx, d.claimOptions(nil))
+	ctx, cancel := writectx.New(ctx)
+	defer cancel()
+	tx, err := db.BeginTx(ctx, readCommitted)
 	if err != nil {
 		return err
 	}
@@ -182,33 +171,10 @@ func (*postgres) probe(ctx context.Context, from Tx) error {
 	return engine.CheckPostgres(version, extensions)
 }
 
-// join admits in the caller's transaction, and reads in the same statement whether the
-// session was checked.
-func (d *postgres) join(ctx context.Context, tx Tx, tok token.Token) (*blocked, error) {
-	var admitted, idle any
-	var checked sql.NullString
-	row := tx.QueryRowContext(ctx, d.statements.admit, tok.Resource, tok.Number, tok.Holder, pgadmit.WaitFor(d.bound), pgadmit.Milliseconds(d.bound))
-	if block, err := d.answer(row.Scan(&admitted, &idle, &checked), tok); block != nil || err != nil {
-		return block, err
-	}
-	return nil, d.checkSession(ctx, tx, checked.String)
-}
-
-// checkSession is the probe for Join, which has no connection to which the result could
-// be attached. The result is kept in a setting of the session that only this package
-// reads. Behind a pooler in transaction mode it belongs to the server's connection, and
-// is valid for each client that gets that connection.
-func (d *postgres) checkSession(ctx context.Context, tx Tx, checked string) error {
-	if d.trust || checked == engineChecked {
-		return nil
-	}
-	if err := d.probe(ctx, tx); err != nil {
-		return err
-	}
-	if _, err := tx.ExecContext(ctx, "SELECT pg_catalog.set_config('fencepost.engine', '"+engineChecked+"', false)"); err != nil {
-		return fmt.Errorf("stdsql: store the result of the engine check: %w", err)
-	}
-	return nil
+// checkSession checks the engine of a Join. Behind a pooler in transaction mode the setting
+// belongs to the server's connection, and is valid for each client that gets it.
+func (d *postgres) checkSession(ctx context.Context, tx Tx, checked sql.NullString) error {
+	return d.guard.checkSession(ctx, tx, d, checked, "SELECT pg_catalog.set_config('fencepost.engine', '"+engineChecked+"', false)")
 }
 
 // checkAfter is the age of a transaction from which on its session is asked before
@@ -255,22 +221,70 @@ func (d *postgres) stillAdmitted() string {
 	return pgadmit.AdmittedSQL
 }
 
-var (
-	// The errors of pgx and lib/pq for a COMMIT that the server has answered with
-	// ROLLBACK, because an earlier error had aborted the transaction.
-	postgresRollback = containsAny("commit unexpectedly resulted in rollback", "Could not complete operation in a failed transaction")
-)
+// postgresRollback reports the errors of pgx and lib/pq for a COMMIT that the server has
+// answered with ROLLBACK, because an earlier error had aborted the transaction.
+var postgresRollback = containsAny("commit unexpectedly resulted in rollback", "Could not complete operation in a failed transaction")
+
+// endsTransaction is false: a failed statement leaves the transaction open, and aborted.
+func (*postgres) endsTransaction(error) bool { return false }
 
 // notApplied is true if the server replied to the COMMIT with an error that cannot mean
 // the end of the session.
-func (*postgres) notApplied(t *transaction, err error) bool {
+func (*postgres) notApplied(err error) bool {
 	state := pgadmit.SQLState(err)
-	known := postgresRollback(err) || len(state) == 5 && !pgadmit.Ambiguous(state, "") && !pgadmit.Interrupted(state)
-	if !known && !errors.Is(err, sql.ErrTxDone) {
-		t.discard()
-	}
-	return known
+	return postgresRollback(err) || len(state) == 5 && !pgadmit.Ambiguous(state, "") && !pgadmit.Interrupted(state)
 }
+
+// settle returns the error of a COMMIT that failed with lost and may have been applied, or
+// nil if it was applied. It asks on another connection of the pool: the transaction's was
+// discarded.
+func (d *postgres) settle(ctx context.Context, t *transaction, lost error) error {
+	if d.name == "" { // a claim, or report-only mode
+		return t.unknownOutcome(lost)
+	}
+	fate, err := pgadmit.Settle(untraced(ctx), d.name, func(ctx context.Context) (pgadmit.Session, error) {
+		conn, err := t.DB.Conn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &settlement{conn, d.statements}, nil
+	})
+	switch {
+	case err != nil: // as text: it may be the end of a context that is not the caller's
+		return t.unknownOutcome(fmt.Errorf("%w; not settled: %s", lost, err.Error()))
+	case fate == pgadmit.Committed:
+		return nil
+	}
+	if err := t.outcomeError(lost); hasOutcome(err) {
+		return err
+	}
+	return fmt.Errorf("%w: it was rolled back: %w", guard.ErrRetryable, lost)
+}
+
+// settlement is a [pgadmit.Session].
+type settlement struct {
+	conn *sql.Conn
+	*statements
+}
+
+func (s *settlement) Fate(ctx context.Context, name pgadmit.TxName) (pgadmit.Fate, error) {
+	var fate sql.NullString
+	err := s.conn.QueryRowContext(ctx, s.fate, string(name)).Scan(&fate)
+	return pgadmit.Fate(fate.String), err
+}
+
+// Confirm does not see a WARNING: database/sql has no notices.
+func (s *settlement) Confirm(ctx context.Context) error {
+	_, err := s.conn.ExecContext(ctx, s.confirm)
+	return err
+}
+
+func (s *settlement) End(ctx context.Context, name pgadmit.TxName) error {
+	_, err := s.conn.ExecContext(ctx, s.endTransaction, string(name))
+	return err
+}
+
+func (s *settlement) Close(context.Context) { s.conn.Close() }
 
 func (*postgres) outcome(err error, _ time.Duration) error {
 	return pgadmit.Outcome(pgadmit.SQLState(err))
@@ -285,21 +299,6 @@ var (
 // defaultSchema is where package migrations creates the tables and functions by default.
 const defaultSchema = "fencepost"
 
-var (
-	//go:embed postgres_admit.sql
-	postgresAdmit string
-	//go:embed postgres_admit_open.sql
-	postgresAdmitOpen string
-	//go:embed postgres_claim.sql
-	postgresClaim string
-	//go:embed postgres_mint.sql
-	postgresMint string
-	//go:embed postgres_report_only.sql
-	postgresReportOnly string
-	//go:embed postgres_evict.sql
-	postgresEvict string
-)
-
 // statements are the texts for one schema.
 type statements struct {
 	schema                                            string
@@ -312,9 +311,7 @@ type statements struct {
 var statementsBySchema sync.Map // from schema to *statements
 
 func statementsOf(schema string) *statements {
-	if schema == "" {
-		schema = defaultSchema
-	}
+	schema = cmp.Or(schema, defaultSchema)
 	if s, ok := statementsBySchema.Load(schema); ok {
 		return s.(*statements)
 	}
@@ -322,11 +319,12 @@ func statementsOf(schema string) *statements {
 	// byte, which no name has.
 	name := strings.ReplaceAll(strings.ReplaceAll(schema, "\x00", ""), `"`, `""`)
 	in := strings.NewReplacer(`"fencepost".`, `"`+name+`".`)
-	text := func(file string) string { return in.Replace(stripHeader(file)) }
+	text := func(sql string) string { return in.Replace(stripHeader(sql)) }
+	own := func(name string) string { return in.Replace(statement("postgres_" + name + ".sql")) }
 	s := &statements{
 		schema: schema,
-		admit:  text(postgresAdmit), admitOpen: text(postgresAdmitOpen), claim: text(postgresClaim), raise: text(postgresMint),
-		reportOnly: text(postgresReportOnly), evict: text(postgresEvict),
+		admit:  own("admit"), admitOpen: own("admit_open"), claim: own("claim"), raise: own("mint"),
+		reportOnly: own("report_only"), evict: own("evict"),
 		confirm: text(pgadmit.ConfirmSQL), fate: text(pgadmit.FateSQL), endTransaction: text(pgadmit.EndTransactionSQL),
 		insertUnit: text(pgadmit.InsertUnitSQL), setResult: text(pgadmit.SetResultSQL), findUnit: text(pgadmit.FindUnitSQL),
 	}

@@ -14,17 +14,17 @@ import (
 // drops refusals, and tokens that could not be compared with the mark, with two
 // exceptions: a write still has to claim first, and a mint needs its number. The claim
 // before a write reports nothing, since the write itself does.
-func (g *Guard) report(ctx context.Context, a admission, block *blocked, err error) (*blocked, error) {
-	if !g.DangerouslyReportOnly {
-		if !a.quiet {
-			err = g.Hooks.Outcome(ctx, err, false)
+func (c *call) report(ctx context.Context, block *blocked, err error) (*blocked, error) {
+	if !c.DangerouslyReportOnly {
+		if !c.quiet {
+			err = c.Hooks.Outcome(ctx, err, false)
 		}
 		return block, err
 	}
-	again := a.purpose == claimingFirst
-	if block != nil && block.txUsable && a.purpose != writing && a.minted == nil {
+	again := c.purpose == claimingFirst
+	if block != nil && block.txUsable && c.purpose != writing && c.minted == nil {
 		if !again {
-			g.reportUnchecked(ctx, block)
+			c.reportUnchecked(ctx, block)
 		}
 		return nil, nil
 	}
@@ -33,22 +33,22 @@ func (g *Guard) report(ctx context.Context, a admission, block *blocked, err err
 	case again && (unfenced || guard.IsRefusal(err)):
 		return nil, nil
 	case unfenced:
-		g.callReported(ctx, fmt.Errorf("stdsql: report-only: %w", err))
+		c.callReported(ctx, fmt.Errorf("stdsql: report-only: %w", err))
 		return nil, nil
 	}
-	return block, g.Hooks.Outcome(ctx, err, true)
+	return block, c.Hooks.Outcome(ctx, err, true)
 }
 
 // reportUnchecked reports a token that report-only mode admits without comparing it with
 // the mark.
-func (g *Guard) reportUnchecked(ctx context.Context, block *blocked) {
-	g.callReported(ctx, fmt.Errorf("stdsql: report-only, %s was not compared with the mark: %w", block.tok, block.err))
+func (c *call) reportUnchecked(ctx context.Context, block *blocked) {
+	c.callReported(ctx, fmt.Errorf("stdsql: report-only, %s was not compared with the mark: %w", block.tok, block.err))
 }
 
 // callReported calls Hooks.Reported, or logs if there is none.
-func (g *Guard) callReported(ctx context.Context, err error) {
-	if g.Hooks.Reported != nil {
-		g.Hooks.Reported(ctx, err)
+func (c *call) callReported(ctx context.Context, err error) {
+	if c.Hooks.Reported != nil {
+		c.Hooks.Reported(ctx, err)
 		return
 	}
 	slog.WarnContext(ctx, err.Error())

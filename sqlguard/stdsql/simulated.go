@@ -21,17 +21,17 @@ const (
 	stepUnknown  = failpoint.Unknown
 )
 
-// errReplyLost is the error of a COMMIT whose reply a simulation has dropped.
-var errReplyLost = failpoint.ErrLost
+var (
+	// errReplyLost is the error of a COMMIT whose reply a simulation has dropped.
+	errReplyLost = failpoint.ErrLost
+	// withKey returns ctx with the key of the transaction that its statements belong to.
+	withKey = failpoint.WithKey
+	// asClaim returns ctx for a transaction that a simulation counts as a claim from its
+	// first step on, whether it succeeds or not.
+	asClaim = failpoint.Claim
+)
 
 func (t *transaction) at(ctx context.Context, s step) { failpoint.At(ctx, s, t) }
-
-// withKey returns ctx with the key of the transaction that its statements belong to.
-func withKey(ctx context.Context, key any) context.Context { return failpoint.WithKey(ctx, key) }
-
-// asClaim returns ctx for a transaction that a simulation counts as a claim from its first
-// step on, whether it succeeds or not.
-func asClaim(ctx context.Context) context.Context { return failpoint.Claim(ctx) }
 
 // untraced returns a context for statements of the guard's own, which are no part of the
 // write.
@@ -68,27 +68,21 @@ func noteMinted(ctx context.Context, tok token.Token) {
 	failpoint.Note(ctx, failpoint.Minted{Resource: tok.Resource, Number: tok.Number, Holder: tok.Holder})
 }
 
-// forSimulation returns the guard with the changes of a simulation. If ctx belongs to the
+// forSimulation returns a copy with the changes of a simulation. If ctx belongs to the
 // unguarded twin, the guard is in report-only mode and does not log. Otherwise, on
 // PostgreSQL only, it has the simulation's IdleTimeout: MySQL's is in whole seconds.
 func (g *Guard) forSimulation(ctx context.Context) *Guard {
-	if !failpoint.IsUnguarded(ctx) {
-		if g.Dialect != Postgres {
-			return g
+	changed := *g
+	switch {
+	case failpoint.IsUnguarded(ctx):
+		changed.DangerouslyReportOnly = true
+		if changed.Hooks.Reported == nil {
+			changed.Hooks.Reported = func(context.Context, error) {}
 		}
-		if idle := failpoint.IdleTimeout(ctx, g.IdleTimeout); idle != g.IdleTimeout {
-			bounded := *g
-			bounded.IdleTimeout = idle
-			return &bounded
-		}
-		return g
+	case g.Dialect == Postgres:
+		changed.IdleTimeout = failpoint.IdleTimeout(ctx, g.IdleTimeout)
 	}
-	twin := *g
-	twin.DangerouslyReportOnly = true
-	if twin.Hooks.Reported == nil {
-		twin.Hooks.Reported = func(context.Context, error) {}
-	}
-	return &twin
+	return &changed
 }
 
 // dropsCommit reports whether a simulation drops the COMMIT, so that it must not be sent.

@@ -10,27 +10,22 @@ import (
 	"net"
 	"time"
 
-	_ "embed"
-
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/engine"
 	"github.com/fencepost/fencepost/token"
 )
 
 var (
-	//go:embed sqlite_admit.sql
-	sqliteAdmit string
-	//go:embed sqlite_mint.sql
-	sqliteMint string
-	//go:embed sqlite_mark.sql
-	sqliteMark string
+	sqliteAdmit = statement("sqlite_admit.sql")
+	sqliteMint  = statement("sqlite_mint.sql")
+	sqliteMark  = statement("sqlite_mark.sql")
 )
 
 // sqlite recognizes errors by the texts of sqlite3_errstr and of SQLite's own messages.
 // The drivers' error types have nothing else in common: one has a method Code() int, one
 // has fields, one has its own type. Besides, fn's errors are tested too, and their codes
 // may mean anything.
-type sqlite struct{ baseDialect }
+type sqlite struct{ rowUnits }
 
 var (
 	sqliteBusy        = containsAny("database is locked", "database table is locked", "database schema is locked")
@@ -41,10 +36,6 @@ var (
 	sqliteInTx        = containsAny("cannot VACUUM from within a transaction")
 	sqliteWithoutInto = containsAny(`near "INTO": syntax error`)
 )
-
-func (*sqlite) isLocal() bool { return true }
-
-func (*sqlite) probesTx() bool { return true }
 
 // probe checks that tx is open. The Begin of a driver may do nothing, because its database
 // commits each statement, as in rqlite's gorqlite/stdlib:
@@ -116,16 +107,16 @@ func (d *sqlite) mint(ctx context.Context, tx Tx, tok token.Token, _ purpose) (n
 	return mark.Number, nil, err
 }
 
-// raise reports whether the statement in file has written the mark.
-func (*sqlite) raise(ctx context.Context, tx Tx, tok token.Token, file string, args ...any) (raised bool, err error) {
-	result, err := tx.ExecContext(ctx, stripHeader(file), args...)
+// raise reports whether a statement has written the mark.
+func (*sqlite) raise(ctx context.Context, tx Tx, tok token.Token, sql string, args ...any) (raised bool, err error) {
+	result, err := tx.ExecContext(ctx, sql, args...)
 	if sqliteMissing(err) {
 		return false, fmt.Errorf("stdsql: the database lacks tables: run migrations.Up: %w", err)
 	}
-	if err != nil {
-		return false, fmt.Errorf("stdsql: %s: %w", action(tok), err)
+	var rows int64
+	if err == nil {
+		rows, err = result.RowsAffected()
 	}
-	rows, err := result.RowsAffected()
 	if err != nil {
 		return false, fmt.Errorf("stdsql: %s: %w", action(tok), err)
 	}
@@ -134,29 +125,19 @@ func (*sqlite) raise(ctx context.Context, tx Tx, tok token.Token, file string, a
 
 // readMark returns the mark, or the floor if there is no mark.
 func (*sqlite) readMark(ctx context.Context, tx Tx, tok token.Token) (mark guard.Mark, err error) {
-	if err := tx.QueryRowContext(ctx, stripHeader(sqliteMark), tok.Resource).Scan(&mark.Number, &mark.Holder); err != nil {
+	if err := tx.QueryRowContext(ctx, sqliteMark, tok.Resource).Scan(&mark.Number, &mark.Holder); err != nil {
 		return mark, fmt.Errorf("stdsql: mark of %s: %w", tok.Resource, err)
 	}
 	return mark, nil
 }
 
-// ensureRolledBack discards the connection if it cannot determine its state.
-func (*sqlite) ensureRolledBack(t *transaction, _ error) bool {
-	_, err := t.conn.ExecContext(context.Background(), "ROLLBACK")
-	if err != nil && !sqliteNone(err) {
-		t.discard()
-	}
-	return err == nil
+// beforeEnd does nothing: SQLite's reply to COMMIT and ROLLBACK tells whether a transaction
+// was open.
+func (*sqlite) beforeEnd(context.Context, *transaction) (endedInFn bool, err error) {
+	return false, nil
 }
 
-// notApplied sends a ROLLBACK after a failed COMMIT. If there was something to roll back,
-// nothing was applied. Otherwise SQLite may have rolled back by itself, or may have
-// committed without a reply, or the driver has rolled back already.
-func (d *sqlite) notApplied(t *transaction, err error) bool {
-	return d.ensureRolledBack(t, err) || sqliteBusy(err) || sqliteViolated(err)
-}
-
-func (*sqlite) noTransaction(err error) bool { return sqliteNone(err) }
+func (*sqlite) notApplied(err error) bool { return sqliteBusy(err) || sqliteViolated(err) }
 
 // endsTransaction is true if the context of a statement ended: SQLite may have rolled
 // back.

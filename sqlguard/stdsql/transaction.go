@@ -11,6 +11,7 @@ import (
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/writectx"
+	"github.com/fencepost/fencepost/token"
 )
 
 // transaction keeps its connection until no transaction is open on it. database/sql
@@ -19,12 +20,11 @@ import (
 // writers out.
 type transaction struct {
 	*sql.Tx
-	db   *sql.DB
-	conn *sql.Conn
-	dialect
+	*call
+	conn         *sql.Conn
 	begun        time.Time
 	interrupt    context.CancelFunc // ends a COMMIT or ROLLBACK, if the driver observes the context of BeginTx
-	connPrepared bool               // the connection was prepared by prepareConn
+	connPrepared bool               // MySQL's connection was prepared
 	fnStarted    bool               // fn was called with it
 	// joinFailed means that a Join in fn failed, so nothing may be committed.
 	joinFailed atomic.Bool
@@ -34,13 +34,13 @@ type transaction struct {
 	endStep     step // how it ended, if known
 }
 
-// beginAdmitted begins a transaction and admits the tokens in it. If one of them is
-// blocked, it returns no transaction.
-func (g *Guard) beginAdmitted(ctx context.Context, a admission) (*transaction, *blocked, error) {
+// begin begins a transaction and admits the tokens in it. If one of them is blocked, it
+// returns no transaction.
+func (c *call) begin(ctx context.Context) (*transaction, *blocked, error) {
 	if err := writectx.CheckSend(ctx); err != nil {
 		return nil, nil, notSent(err)
 	}
-	t := &transaction{dialect: a.dialect, db: g.DB, begun: time.Now(), endStep: stepUndone}
+	t := &transaction{call: c, begun: time.Now(), endStep: stepUndone}
 	t.at(ctx, stepBegin)
 	admitted := false
 	defer func() { // also if a hook panics
@@ -51,53 +51,53 @@ func (g *Guard) beginAdmitted(ctx context.Context, a admission) (*transaction, *
 	inner, cancel := writectx.New(ctx)
 	defer cancel()
 	inner = withKey(inner, t)
-	if err := g.begin(inner, t, a); err != nil {
+	if err := t.open(inner); err != nil {
 		if t.conn != nil {
-			err = g.wrongDialect(inner, t.conn, err)
+			err = t.wrongDialect(inner, t.conn, err)
 		}
 		return nil, nil, t.outcomeError(err)
 	}
-	if block, err := g.admit(inner, t.Tx, a); block != nil || err != nil {
+	if block, err := t.admitAll(inner, t.Tx); block != nil || err != nil {
 		return nil, block, t.outcomeError(err)
 	}
-	if a.purpose == writing {
-		if err := t.afterAdmit(inner, t); err != nil {
+	if my, is := t.dialect.(*mysql); is && t.purpose == writing {
+		if err := my.setSavepoint(inner, t); err != nil {
 			return nil, nil, t.outcomeError(fmt.Errorf("stdsql: begin: %w", err))
 		}
-		t.begun = time.Now()
 	}
+	t.begun = time.Now()
 	admitted = true
 	return t, nil, nil
 }
 
-// begin waits for a connection and for the reply to BEGIN until ctx ends. The transaction
+// open waits for a connection and for the reply to BEGIN until ctx ends. The transaction
 // is detached from ctx, since database/sql rolls back when the context of BeginTx ends,
 // even just before COMMIT. A SQLite driver that is interrupted may leave a transaction
 // open.
-func (g *Guard) begin(ctx context.Context, t *transaction, a admission) error {
+func (t *transaction) open(ctx context.Context) (err error) {
 	switch {
-	case g.DB == nil:
+	case t.DB == nil:
 		return errNoDB
-	case g.Tx != nil && g.Tx.ReadOnly:
+	case t.Guard.Tx != nil && t.Guard.Tx.ReadOnly:
 		return errReadOnly
 	}
-	options := g.Tx
-	if a.purpose.claims() {
-		options = a.claimOptions(g.Tx)
-	}
-	conn, err := g.DB.Conn(ctx)
-	if err != nil {
+	if t.conn, err = t.DB.Conn(ctx); err != nil {
 		return notSent(err)
 	}
-	t.conn = conn
-	if !a.probesTx() {
-		if err := g.checkConn(ctx, a, conn, conn); err != nil {
+	if !t.isLocal() {
+		if err := t.checkConn(ctx, t.conn, t.conn); err != nil {
 			return err
 		}
 	}
-	t.connPrepared = true
-	if err := a.prepareConn(ctx, conn, a); err != nil {
-		return err
+	if my, is := t.dialect.(*mysql); is {
+		t.connPrepared = true
+		if err := my.prepareConn(ctx, t.conn, t.call); err != nil {
+			return err
+		}
+	}
+	options := t.Guard.Tx
+	if t.Dialect == Postgres && t.purpose.claims() {
+		options = readCommitted
 	}
 	detached, interrupt := context.WithCancel(context.WithoutCancel(ctx))
 	t.interrupt = interrupt
@@ -105,20 +105,49 @@ func (g *Guard) begin(ctx context.Context, t *transaction, a admission) error {
 	if !t.isLocal() {
 		stop = context.AfterFunc(ctx, interrupt)
 	}
-	tx, err := conn.BeginTx(detached, options)
-	if err == nil {
-		t.Tx = tx
-	}
+	t.Tx, err = t.conn.BeginTx(detached, options)
 	if !stop() {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("stdsql: begin: %w", err)
 	}
-	if a.probesTx() {
-		return g.checkConn(ctx, a, conn, tx)
+	if t.isLocal() {
+		return t.checkConn(ctx, t.conn, t.Tx)
 	}
 	return nil
+}
+
+// blocked is the obstacle of an admission that can succeed later: after the token was
+// claimed, or after the older writers have finished.
+type blocked struct {
+	tok      token.Token
+	outcome  error // returned to the caller if nothing else can be done
+	err      error
+	txUsable bool // the transaction can continue
+}
+
+// error returns the error for a caller that does not wait.
+func (b *blocked) error() error {
+	return fmt.Errorf("%w: stdsql: %s: %w", b.outcome, action(b.tok), b.err)
+}
+
+// admitAll admits the tokens in tx. If one of them is blocked, those before it may be
+// admitted.
+func (c *call) admitAll(ctx context.Context, tx Tx) (*blocked, error) {
+	for _, tok := range c.toks {
+		var block *blocked
+		var err error
+		if c.minted != nil {
+			*c.minted, block, err = c.mint(ctx, tx, tok, c.purpose)
+		} else {
+			block, err = c.admit(ctx, tx, tok, c.purpose)
+		}
+		if block, err = c.report(ctx, block, err); block != nil || err != nil {
+			return block, c.wrongDialect(ctx, tx, err)
+		}
+	}
+	return nil, nil
 }
 
 // run calls fn, if there is one, and ends the transaction, even if fn panics.
@@ -133,7 +162,7 @@ func (t *transaction) run(ctx context.Context, fn func(tx *sql.Tx) error) error 
 	switch err := fn(t.Tx); {
 	case errors.Is(err, errFound):
 		if lost := t.end(t.Commit, writectx.Timeout); lost != nil {
-			t.ensureRolledBack(t, lost)
+			t.ensureRolledBack(lost)
 			return fmt.Errorf("commit: %w", lost)
 		}
 		return err
@@ -178,14 +207,42 @@ func (t *transaction) commit(ctx context.Context) error {
 		return t.unknownOutcome(errReplyLost)
 	case err == nil:
 		return nil
-	case t.notApplied(t, err):
-		return t.outcomeError(fmt.Errorf("stdsql: commit: %w", err))
+	}
+	undone := t.notApplied(err)
+	if t.isLocal() || !undone {
+		undone = t.ensureRolledBack(err) || undone
+	}
+	lost := fmt.Errorf("stdsql: commit: %w", err)
+	switch pg, is := t.dialect.(*postgres); {
+	case undone:
+		return t.outcomeError(lost)
 	case errors.Is(err, sql.ErrTxDone):
 		return t.unknownOutcome(errEndedByFn)
-	case t.noTransaction(err):
+	case sqliteNone(err):
 		return t.unknownOutcome(errEndedInFn)
+	case is:
+		return pg.settle(ctx, t, lost)
 	}
-	return t.settle(ctx, t, fmt.Errorf("stdsql: commit: %w", err))
+	return t.unknownOutcome(lost)
+}
+
+// ensureRolledBack ends a transaction that may still be open on a connection although
+// database/sql considers it over, because COMMIT or ROLLBACK returned err. A server rolls
+// back when a connection ends. On SQLite it sends a ROLLBACK, and reports whether there was
+// something to roll back. Otherwise SQLite may have rolled back by itself, or may have
+// committed without a reply, or the driver has rolled back already.
+func (t *transaction) ensureRolledBack(err error) (wasOpen bool) {
+	if !t.isLocal() {
+		if !errors.Is(err, sql.ErrTxDone) {
+			t.discard()
+		}
+		return false
+	}
+	_, err = t.conn.ExecContext(context.Background(), "ROLLBACK")
+	if err != nil && !sqliteNone(err) {
+		t.discard()
+	}
+	return err == nil
 }
 
 // abort rolls back and returns err with its outcome. fnSawEnd means that err is the error
@@ -194,11 +251,11 @@ func (t *transaction) abort(ctx context.Context, err error, fnSawEnd bool) error
 	endedInFn, _ := t.runBeforeEnd(ctx, writectx.ForCleanup)
 	rollbackErr := t.end(t.Rollback, writectx.CleanupTimeout)
 	switch {
-	case rollbackErr == nil && !endedInFn, rollbackErr != nil && t.ensureRolledBack(t, rollbackErr):
+	case rollbackErr == nil && !endedInFn, rollbackErr != nil && t.ensureRolledBack(rollbackErr):
 		return t.outcomeError(err)
 	case errors.Is(rollbackErr, sql.ErrTxDone):
 		return t.unknownOutcome(fmt.Errorf("%w: %w", errEndedByFn, err))
-	case (endedInFn || t.noTransaction(rollbackErr)) && !fnSawEnd:
+	case (endedInFn || sqliteNone(rollbackErr)) && !fnSawEnd:
 		return t.unknownOutcome(fmt.Errorf("%w: %w", errEndedInFn, err))
 	}
 	return t.outcomeError(err)
@@ -243,10 +300,10 @@ func (t *transaction) close(ctx context.Context) {
 		updateTxs.Delete(t.Tx)
 		_, _ = t.runBeforeEnd(ctx, writectx.ForCleanup) // MySQL's driver bounds no Rollback: this closes a connection that is dead
 		if err := t.end(t.Rollback, writectx.CleanupTimeout); err != nil && !errors.Is(err, sql.ErrTxDone) {
-			t.ensureRolledBack(t, err)
+			t.ensureRolledBack(err)
 		}
 	}
-	if t.discardConn || t.connPrepared && t.restoreConn(t.conn) != nil {
+	if t.discardConn || t.connPrepared && t.dialect.(*mysql).restoreConn(t.conn) != nil {
 		t.discard()
 	}
 	t.conn.Close()
@@ -261,16 +318,16 @@ func (t *transaction) discard() {
 }
 
 func (t *transaction) outcomeError(err error) error {
-	return outcomeError(t.dialect, err, time.Since(t.begun))
+	return t.withOutcome(err, time.Since(t.begun))
 }
 
-// outcomeError joins err to the outcome that it means, if any. It is for transactions of
-// which nothing was applied.
-func outcomeError(d dialect, err error, age time.Duration) error {
+// withOutcome joins err to the outcome that it means, if any, for a transaction of that age
+// of which nothing was applied.
+func (c *call) withOutcome(err error, age time.Duration) error {
 	if err == nil || hasOutcome(err) {
 		return err
 	}
-	if outcome := d.outcome(err, age); outcome != nil {
+	if outcome := c.outcome(err, age); outcome != nil {
 		return fmt.Errorf("%w: %w", outcome, err)
 	}
 	return err

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/internal/writectx"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -67,21 +66,19 @@ func (g *Guard) Update(ctx context.Context, resource string, fn func(tx *sql.Tx)
 // names are an error before anything is sent: each takes an entry in the server's lock
 // table, which all sessions share, and two while it is claimed.
 func (g *Guard) UpdateAll(ctx context.Context, resources []string, fn func(tx *sql.Tx) error) error {
-	g = g.forSimulation(ctx)
-	d, err := g.dialect()
+	c, err := g.newCall(ctx, writing)
 	if err != nil {
 		return err
 	}
-	toks, err := g.tokens(ctx, resources)
-	if err != nil {
+	if c.toks, err = c.tokens(ctx, resources); err != nil {
 		return err
 	}
-	return guard.WithCause(ctx, g.update(ctx, admission{dialect: d, toks: toks, purpose: writing}, fn))
+	return guard.WithCause(ctx, c.update(ctx, fn))
 }
 
-func (g *Guard) update(ctx context.Context, a admission, fn func(tx *sql.Tx) error) error {
+func (c *call) update(ctx context.Context, fn func(tx *sql.Tx) error) error {
 	for claimed := false; ; {
-		t, block, err := g.beginAdmitted(ctx, a)
+		t, block, err := c.begin(ctx)
 		switch {
 		case err != nil:
 			return err
@@ -91,12 +88,14 @@ func (g *Guard) update(ctx context.Context, a admission, fn func(tx *sql.Tx) err
 			return block.error()
 		case !claimed:
 			claimed = true
-			if err := g.claim(ctx, admission{dialect: a.dialect, toks: a.toks, purpose: claimingFirst, quiet: a.quiet}); err != nil {
+			first := *c
+			first.purpose = claimingFirst
+			if err := first.claim(ctx); err != nil {
 				return claimError(err)
 			}
-		case g.DangerouslyReportOnly:
-			g.reportUnchecked(ctx, block)
-			a.toks = slices.DeleteFunc(a.toks, func(tok token.Token) bool { return tok == block.tok })
+		case c.DangerouslyReportOnly:
+			c.reportUnchecked(ctx, block)
+			c.toks = slices.DeleteFunc(c.toks, func(tok token.Token) bool { return tok == block.tok })
 		default:
 			return block.error()
 		}
@@ -121,111 +120,43 @@ func (g *Guard) Admit(ctx context.Context, tok token.Token) error {
 	if err := tok.Validate(); err != nil {
 		return g.Hooks.Outcome(ctx, err, g.DangerouslyReportOnly)
 	}
-	g = g.forSimulation(ctx)
-	d, err := g.dialect()
+	c, err := g.newCall(ctx, claiming, tok)
 	if err != nil {
 		return err
 	}
-	return guard.WithCause(ctx, g.claim(ctx, admission{dialect: d, toks: []token.Token{tok}, purpose: claiming}))
+	return guard.WithCause(ctx, c.claim(ctx))
 }
 
 // claim raises the marks in a transaction of its own. It retries while older writers hold
-// the mark and their sessions can be ended.
-func (g *Guard) claim(ctx context.Context, a admission) error {
+// the mark and their sessions can be ended. It ends them after the bound: the timeout that
+// ended an attempt may have been the session's own lock_timeout, which is shorter.
+func (c *call) claim(ctx context.Context) error {
+	pg, _ := c.dialect.(*postgres)
 	var waited time.Duration
 	for {
 		sent := time.Now()
-		t, block, err := g.beginAdmitted(ctx, a)
+		t, block, err := c.begin(ctx)
 		switch {
 		case err != nil:
 			return err
 		case block == nil:
 			return t.run(ctx, nil)
-		case !errors.Is(block.outcome, guard.ErrRetryable) || a.evictAfter() == 0:
+		case !errors.Is(block.outcome, guard.ErrRetryable) || pg == nil || !pg.canEvict():
 			return block.error()
 		}
-		waited += time.Since(sent)
-		if err := g.waitThenEvict(ctx, a.dialect, block.tok, waited); err != nil {
-			return err
+		if waited += time.Since(sent); waited >= pg.bound {
+			if err := pg.evict(ctx, c.DB, block.tok); err != nil {
+				return fmt.Errorf("stdsql: evict for %s: %w", block.tok, err)
+			}
+		}
+		// The sleep is short compared with any timeout. Without it a session whose
+		// lock_timeout is a millisecond would retry in a busy loop.
+		select {
+		case <-time.After(5*time.Millisecond + rand.N(5*time.Millisecond)):
+		case <-ctx.Done():
+			return fmt.Errorf("stdsql: %s: older writers have not finished: %w", action(block.tok), ctx.Err())
 		}
 	}
-}
-
-// waitThenEvict ends the sessions of the older writers that tok waits for, once waited
-// has reached evictAfter. The timeout that ended the last attempt may have been the
-// session's own lock_timeout, which is shorter.
-func (g *Guard) waitThenEvict(ctx context.Context, d dialect, tok token.Token, waited time.Duration) error {
-	if waited >= d.evictAfter() {
-		inner, cancel := writectx.New(ctx)
-		err := d.evict(inner, g.DB, tok)
-		cancel()
-		if err != nil {
-			return fmt.Errorf("stdsql: evict for %s: %w", tok, err)
-		}
-	}
-	// The sleep is short compared with any timeout. Without it a session whose
-	// lock_timeout is a millisecond would retry in a busy loop.
-	timer := time.NewTimer(5*time.Millisecond + rand.N(5*time.Millisecond))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("stdsql: %s: older writers have not finished: %w", action(tok), ctx.Err())
-	}
-}
-
-// admission is which tokens are admitted, by which dialect, and for what purpose.
-type admission struct {
-	dialect
-	toks    []token.Token
-	purpose purpose
-	minted  *int64 // if not nil, the one token is minted, and this is set to its number
-	quiet   bool   // a refusal is returned without a call of the hooks
-}
-
-// purpose is what an admission is for.
-type purpose int
-
-const (
-	writing       purpose = iota // a transaction of the Guard's own, after a claim if one is needed
-	joining                      // a transaction of the caller's
-	claiming                     // the mark alone, in a transaction of its own
-	claimingFirst                // like claiming, and then the same tokens are admitted for writing
-)
-
-func (p purpose) claims() bool { return p == claiming || p == claimingFirst }
-
-// blocked is the obstacle of an admission that can succeed later: after the token was
-// claimed, or after the older writers have finished.
-type blocked struct {
-	tok      token.Token
-	outcome  error // returned to the caller if nothing else can be done
-	err      error
-	txUsable bool // the transaction can continue
-}
-
-// error returns the error for a caller that does not wait.
-func (b *blocked) error() error {
-	return fmt.Errorf("%w: stdsql: %s: %w", b.outcome, action(b.tok), b.err)
-}
-
-// admit admits the tokens in tx. If one of them is blocked, those before it may be
-// admitted.
-func (g *Guard) admit(ctx context.Context, tx Tx, a admission) (*blocked, error) {
-	for _, tok := range a.toks {
-		var block *blocked
-		var err error
-		if a.minted != nil {
-			*a.minted, block, err = a.mint(ctx, tx, tok, a.purpose)
-		} else {
-			block, err = a.admit(ctx, tx, tok, a.purpose)
-		}
-		if block, err = g.report(ctx, a, block, err); block != nil || err != nil {
-			return block, g.wrongDialect(ctx, tx, err)
-		}
-	}
-	return nil, nil
 }
 
 // notSent returns the error of a write whose context had ended before it was sent.

@@ -159,7 +159,7 @@ func MySQLDB(ctx context.Context, config *mysql.Config) (*sql.DB, error) {
 // CheckEngine returns an [*engine.Error] if the engine is not known to fence.
 func (s *Server) CheckEngine(ctx context.Context, conn *sql.Conn) error {
 	if s.Dialect == engine.MySQL {
-		variables, err := engine.AskMySQL(ctx, conn, engine.MySQLVariables...)
+		variables, err := engine.AskMySQL(ctx, conn)
 		if err != nil {
 			return err
 		}

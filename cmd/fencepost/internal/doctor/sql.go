@@ -244,7 +244,7 @@ func examineMySQL(ctx context.Context, config *mysql.Config) (*Report, error) {
 		return nil, err
 	}
 	defer db.Close()
-	variables, err := engine.AskMySQL(ctx, db, engine.MySQLVariables...)
+	variables, err := engine.AskMySQL(ctx, db)
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be used: %w", report.Server, err)
 	}
