@@ -7,15 +7,4 @@
 // migrations and doctor run the query and apply no rules of their own.
 //
 // docs/engines.md lists the engines and modes, with the source of each rule.
-//
-//	postgres.go      the query, and which versions, look-alikes (CockroachDB, YugabyteDB, …) and
-//	                 extensions (citus, bdr, …) of PostgreSQL are refused, and why
-//	mysql.go         the variables that are read; which versions of MySQL, MariaDB and Aurora
-//	                 are accepted; why Galera, Group Replication, TiDB, … are refused
-//	error.go         ErrUnfenced: "the database is not known to fence"; the text of a refusal,
-//	                 and the page about it
-//	dialect.go       the dialects; which database has replied to a statement of another dialect;
-//	                 the number of an error of MySQL
-//	mysql_grants.go  which errors of MySQL deny a right; the GRANT statements that a message
-//	                 quotes
 package engine

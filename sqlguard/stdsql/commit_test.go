@@ -119,6 +119,11 @@ func TestLeavingBeforeTheCommit(t *testing.T) {
 
 		require.ErrorIs(t, db.update(ctx, add(ctx, 10)), context.Canceled, "nothing is begun under an ended context")
 		require.ErrorIs(t, db.guard().Admit(ctx, tok(33, "a")), context.Canceled)
+		before := db.mark(t, account)
+		_, err = db.guard().Mint(ctx, account, "a")
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, guard.ErrUnknown)
+		require.Equal(t, before, db.mark(t, account))
 		require.Equal(t, 110, balance(t, db))
 	})
 }

@@ -101,6 +101,8 @@ func TestJoinRefusesWhatIsNoTransaction(t *testing.T) {
 			require.EqualError(t, g.Join(successor, tx, account),
 				"stdsql: an admission needs a transaction: "+name+" can begin one, "+
 					"hand over what it began, or the *sql.Tx inside it if it is a transaction that nests others")
+			_, err := g.MintTx(t.Context(), tx, account, "c")
+			require.ErrorContains(t, err, "stdsql: an admission needs a transaction: "+name)
 		}
 		require.EqualError(t, g.Join(successor, nil, account), "stdsql: an admission needs a transaction, not nil")
 	})

@@ -28,7 +28,11 @@ func TestAGuardThatCannotWork(t *testing.T) {
 		if db.dialect == stdsql.Postgres {
 			run(t, db, `DROP SCHEMA "`+db.schema+`" CASCADE`)
 		}
-		for _, err := range []error{db.update(ctx, nothing), db.guard().Admit(ctx, tok(33, "a"))} {
+		reportOnly, _ := db.reportOnly(t)
+		_, mintErr := db.guard().Mint(ctx, account, "a")
+		for _, err := range []error{
+			db.update(ctx, nothing), db.guard().Admit(ctx, tok(33, "a")), mintErr, reportOnly.Update(ctx, account, nothing),
+		} {
 			require.ErrorContains(t, err, "run migrations.Up")
 			require.False(t, guard.IsRefusal(err), "a guard without marks neither refuses nor admits")
 		}

@@ -12,8 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/internal/test/testenv"
-	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/sqlguard/stdsql"
 	"github.com/fencepost/fencepost/token"
 )
@@ -273,50 +271,6 @@ func TestMintWhoseAnswerIsLostIsMintedAgain(t *testing.T) {
 	})
 }
 
-func TestMintUnderAnEndedContext(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, db *database) {
-		ctx, leave := context.WithCancel(t.Context())
-		leave()
-		_, err := db.guard().Mint(ctx, account, "a")
-		require.ErrorIs(t, err, context.Canceled)
-		require.NotErrorIs(t, err, guard.ErrUnknown)
-		require.Zero(t, db.mark(t, account))
-	})
-}
-
-// hazard M1
-func TestMintOnAnUnfencedEngine(t *testing.T) {
-	t.Parallel()
-	onServers(t, func(t *testing.T, db *database) {
-		pool := db.asOtherEngine(t)
-		_, err := db.over(pool).Mint(t.Context(), account, "a")
-		require.ErrorIs(t, err, guard.ErrUnfenced)
-		require.ErrorContains(t, err, otherEngines[db.dialect].engine)
-		if db.dialect == stdsql.Postgres {
-			require.Error(t, inTx(t, pool, func(tx *sql.Tx) error {
-				_, err := db.over(pool).MintTx(t.Context(), tx, account, "a")
-				require.ErrorIs(t, err, guard.ErrUnfenced)
-				return write(t.Context(), tx, 0)
-			}))
-		}
-		require.Zero(t, db.mark(t, account))
-		require.Equal(t, 100, balance(t, db))
-
-		g, reported := db.reportOnly(t)
-		g.DB = pool
-		tok, err := g.Mint(t.Context(), account, "a")
-		require.NoError(t, err, "report-only goes on")
-		require.Len(t, *reported, 1)
-		require.ErrorIs(t, (*reported)[0], guard.ErrUnfenced)
-		require.Equal(t, guard.Mark{Number: tok.Number, Holder: "a"}, db.mark(t, account))
-		trusting := db.over(pool)
-		trusting.DangerouslyTrustEngine = true
-		_, err = trusting.Mint(t.Context(), account, "b")
-		require.NoError(t, err)
-	})
-}
-
 // In report-only mode a mint still needs a number, but ends no session.
 func TestMintInReportOnlyMode(t *testing.T) {
 	t.Parallel()
@@ -349,46 +303,5 @@ func TestMintInReportOnlyMode(t *testing.T) {
 		require.Equal(t, guard.Mark{Number: tok.Number, Holder: "c"}, db.mark(t, account))
 		require.NoError(t, g.Update(older, account, add(older, 10)))
 		require.Len(t, *reported, 1, "the older token is compared with it")
-	})
-}
-
-func TestMintOfADatabaseWithoutMarks(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, db *database) {
-		set := map[stdsql.Dialect]migrations.Dialect{stdsql.Postgres: migrations.Postgres, stdsql.MySQL: migrations.MySQL, stdsql.SQLite: migrations.SQLite}
-		require.NoError(t, migrations.Set{Dialect: set[db.dialect], Schema: db.schema}.Down(t.Context(), db.DB))
-		_, err := db.guard().Mint(t.Context(), account, "a")
-		require.ErrorContains(t, err, "run migrations.Up")
-	})
-}
-
-// A Guard that has only a DB mints in the default schema of a PostgreSQL database.
-func TestMintInTheDefaultSchema(t *testing.T) {
-	t.Parallel()
-	db := connect(t, "pgx", testenv.Database(t))
-	require.NoError(t, migrations.Set{}.Up(t.Context(), db))
-	first, err := (&stdsql.Guard{DB: db}).Mint(t.Context(), account, "a")
-	require.NoError(t, err)
-	second, err := (&stdsql.Guard{DB: db}).Mint(t.Context(), account, "b")
-	require.NoError(t, err)
-	require.Greater(t, second.Number, first.Number)
-	require.NoError(t, db.Close())
-}
-
-func TestMintUnderADialectThatIsNotTheDatabases(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, db *database) {
-		for _, dialect := range []stdsql.Dialect{stdsql.Postgres, stdsql.MySQL, stdsql.SQLite} {
-			if dialect == db.dialect {
-				continue
-			}
-			for _, trust := range []bool{false, true} {
-				g := &stdsql.Guard{DB: db.DB, Dialect: dialect, DangerouslyTrustEngine: trust}
-				_, err := g.Mint(t.Context(), account, "a")
-				require.ErrorContains(t, err, "stdsql: Guard.Dialect is "+dialect.String()+", and the database seems to be ")
-				require.False(t, guard.IsRefusal(err))
-			}
-		}
-		require.Zero(t, db.mark(t, account))
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
-	"github.com/fencepost/fencepost/sqlguard/stdsql"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -171,17 +170,6 @@ func TestSQLiteMintTxThatWasOvertakenIsRetryable(t *testing.T) {
 	}), guard.ErrRetryable)
 	require.Equal(t, guard.Mark{Number: 33, Holder: "a"}, db.mark(t, account))
 	require.Equal(t, 150, balance(t, db))
-}
-
-func TestMintTxRefusesWhatIsNoTransaction(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, db *database) {
-		for _, tx := range []stdsql.Tx{nil, (*sql.Tx)(nil), db.DB, nesting{db}} {
-			_, err := db.guard().MintTx(t.Context(), tx, account, "a")
-			require.ErrorContains(t, err, "stdsql: an admission needs a transaction")
-		}
-		require.Zero(t, db.mark(t, account))
-	})
 }
 
 func TestMintTxOnATransactionThatIsOver(t *testing.T) {

@@ -30,21 +30,6 @@ func pay(t *testing.T, result string) func(*sql.Tx) ([]byte, error) {
 
 func mustNotRun(*sql.Tx) ([]byte, error) { panic("fn ran") }
 
-// holds returns a context with the token of account 42 with that number.
-func holds(t *testing.T, number int64) context.Context {
-	return token.NewContext(t.Context(), numbered(number))
-}
-
-func numbered(number int64) token.Token {
-	return token.Token{Resource: account, Number: number, Holder: fmt.Sprint("h", number)}
-}
-
-func (db *database) balance(t *testing.T) (n int) {
-	t.Helper()
-	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT balance FROM accounts WHERE id = 42").Scan(&n))
-	return n
-}
-
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, db *database) {
@@ -52,35 +37,35 @@ func TestOnce(t *testing.T) {
 		var refused []error
 		g.Hooks.Refused = func(_ context.Context, err error) { refused = append(refused, err) }
 		for i, result := range []string{"", "first", strings.Repeat("x", guard.MaxResult)} {
-			before := db.balance(t)
+			before := balance(t, db)
 			unit := guard.Unit{Key: fmt.Sprint("result/", i)}
 			for range 3 {
-				got, err := g.Once(holds(t, 33), account, unit, pay(t, result))
+				got, err := g.Once(holding(t, 33, "a"), account, unit, pay(t, result))
 				require.NoError(t, err)
 				require.Equal(t, result, string(got))
 			}
-			require.Equal(t, before+1, db.balance(t))
+			require.Equal(t, before+1, balance(t, db))
 		}
-		_, err := g.Once(holds(t, 33), account, payment, pay(t, "first"))
+		_, err := g.Once(holding(t, 33, "a"), account, payment, pay(t, "first"))
 		require.NoError(t, err)
-		applied := db.balance(t)
+		applied := balance(t, db)
 
 		for _, number := range []int64{34, 33} { // a successor, and then the stale holder
-			got, err := g.Once(holds(t, number), account, payment, pay(t, "second"))
+			got, err := g.Once(holding(t, number, "a"), account, payment, pay(t, "second"))
 			require.NoError(t, err)
 			require.Equal(t, "first", string(got))
-			_, err = g.Once(holds(t, number), account, guard.Unit{Key: payment.Key, Fingerprint: "200 EUR"}, mustNotRun)
+			_, err = g.Once(holding(t, number, "a"), account, guard.Unit{Key: payment.Key, Fingerprint: "200 EUR"}, mustNotRun)
 			require.ErrorIs(t, err, guard.ErrKeyReused)
 			require.NotErrorIs(t, err, guard.ErrStale)
-			db.claim(t, numbered(34))
+			db.claim(t, tok(34, "a"))
 		}
-		require.Equal(t, applied, db.balance(t))
+		require.Equal(t, applied, balance(t, db))
 		require.Empty(t, refused)
-		_, err = g.Once(holds(t, 33), account, guard.Unit{Key: "payment/8"}, mustNotRun)
+		_, err = g.Once(holding(t, 33, "a"), account, guard.Unit{Key: "payment/8"}, mustNotRun)
 		require.ErrorAs(t, err, new(*guard.StaleError))
 		require.Len(t, refused, 1)
 
-		_, err = g.Once(holds(t, 34), account, guard.Unit{Key: "two\nlines"}, mustNotRun)
+		_, err = g.Once(holding(t, 34, "a"), account, guard.Unit{Key: "two\nlines"}, mustNotRun)
 		require.ErrorIs(t, err, token.ErrInvalid)
 	})
 }
@@ -88,14 +73,14 @@ func TestOnce(t *testing.T) {
 func TestAKeyBelongsToItsResource(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, db *database) {
-		other := token.Token{Resource: "account/43", Number: 33, Holder: "h33"}
-		ctx := token.NewContext(holds(t, 33), other)
+		other := token.Token{Resource: "account/43", Number: 33, Holder: "a"}
+		ctx := token.NewContext(holding(t, 33, "a"), other)
 		for _, resource := range []string{account, other.Resource} {
 			got, err := db.guard().Once(ctx, resource, payment, pay(t, resource))
 			require.NoError(t, err)
 			require.Equal(t, resource, string(got))
 		}
-		require.Equal(t, 102, db.balance(t))
+		require.Equal(t, 102, balance(t, db))
 	})
 }
 
@@ -103,17 +88,17 @@ func TestATryThatIsRolledBackLeavesNoUnit(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, db *database) {
 		g, own := db.guard(), errors.New("fn's own")
-		_, err := g.Once(holds(t, 33), account, payment, func(tx *sql.Tx) ([]byte, error) {
+		_, err := g.Once(holding(t, 33, "a"), account, payment, func(tx *sql.Tx) ([]byte, error) {
 			result, err := pay(t, "lost")(tx)
 			return result, errors.Join(err, own)
 		})
 		require.ErrorIs(t, err, own)
-		_, err = g.Once(holds(t, 33), account, payment, pay(t, strings.Repeat("x", guard.MaxResult+1)))
+		_, err = g.Once(holding(t, 33, "a"), account, payment, pay(t, strings.Repeat("x", guard.MaxResult+1)))
 		require.ErrorContains(t, err, "the limit is 65536, nothing applied")
-		got, err := g.Once(holds(t, 34), account, payment, pay(t, "second"))
+		got, err := g.Once(holding(t, 34, "a"), account, payment, pay(t, "second"))
 		require.NoError(t, err)
 		require.Equal(t, "second", string(got))
-		require.Equal(t, 101, db.balance(t))
+		require.Equal(t, 101, balance(t, db))
 	})
 }
 
@@ -126,10 +111,10 @@ func TestOnceAtOnce(t *testing.T) {
 			if tx != nil && db.dialect == stdsql.SQLite {
 				continue // its driver refuses the option
 			}
-			g, before := db.guard(), db.balance(t)
+			g, before := db.guard(), balance(t, db)
 			g.Tx = tx
 			unit := guard.Unit{Key: fmt.Sprint("at once/", tx != nil)}
-			db.claim(t, numbered(33))
+			db.claim(t, tok(33, "a"))
 			var group sync.WaitGroup
 			results := make(chan string, 6)
 			for i := range cap(results) {
@@ -137,7 +122,7 @@ func TestOnceAtOnce(t *testing.T) {
 					var got []byte
 					err := guard.ErrRetryable
 					for errors.Is(err, guard.ErrRetryable) {
-						got, err = g.Once(holds(t, 33), account, unit, pay(t, fmt.Sprint("by ", i)))
+						got, err = g.Once(holding(t, 33, "a"), account, unit, pay(t, fmt.Sprint("by ", i)))
 					}
 					if err != nil {
 						got = []byte(err.Error())
@@ -150,7 +135,7 @@ func TestOnceAtOnce(t *testing.T) {
 			for range cap(results) - 1 {
 				require.Equal(t, first, <-results)
 			}
-			require.Equal(t, before+1, db.balance(t))
+			require.Equal(t, before+1, balance(t, db))
 		}
 	})
 }
@@ -165,8 +150,8 @@ func TestOnceAtOnce(t *testing.T) {
 func TestARepeatThatBecomesStaleFindsItsUnit(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, db *database) {
-		db.claim(t, numbered(33))
-		ctx := holds(t, 33)
+		db.claim(t, tok(33, "a"))
+		ctx := holding(t, 33, "a")
 		inFn, commit, stopped, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
 		finish, resume := sync.OnceFunc(func() { close(commit) }), sync.OnceFunc(func() { close(goOn) })
 		defer resume()
@@ -199,7 +184,7 @@ func TestARepeatThatBecomesStaleFindsItsUnit(t *testing.T) {
 		}
 		finish()
 		require.NoError(t, <-first)
-		db.claim(t, numbered(34))
+		db.claim(t, tok(34, "a"))
 		resume()
 		require.Equal(t, "first<nil>", <-repeat)
 	})

@@ -51,23 +51,6 @@ func TestTheStaleBehindAnOpenTransactionOfTheNewer(t *testing.T) {
 	})
 }
 
-func TestTheNewerBehindAnOpenTransactionOfTheOlder(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, db *database) {
-		second, waits := db.second(t)
-		older, newer := holding(t, 33, "a"), holding(t, 34, "b")
-		next := make(chan error, 1)
-		require.NoError(t, db.update(older, func(tx *sql.Tx) error {
-			go func() { next <- second.Update(newer, account, add(newer, 10)) }()
-			waits()
-			return add(older, 50)(tx)
-		}))
-		require.NoError(t, <-next)
-		require.Equal(t, 160, balance(t, db), "the newer one must have read what the older one wrote")
-		require.ErrorIs(t, db.update(older, add(older, 50)), guard.ErrStale)
-	})
-}
-
 // hazard G1
 func TestCompareAndWriteAreOneTransaction(t *testing.T) {
 	t.Parallel()

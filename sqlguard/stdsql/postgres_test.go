@@ -273,8 +273,9 @@ func TestStressPostgresSchemasOfAnyName(t *testing.T) {
 	}
 }
 
-// The package-level Update uses the default schema of a PostgreSQL database.
-func TestUpdateOfThePackage(t *testing.T) {
+// The package-level Update, and a Guard that has only a DB, use the default schema of a
+// PostgreSQL database.
+func TestTheDefaultSchema(t *testing.T) {
 	t.Parallel()
 	db := connect(t, "pgx", testenv.Database(t))
 	require.NoError(t, migrations.Set{}.Up(t.Context(), db))
@@ -284,5 +285,8 @@ func TestUpdateOfThePackage(t *testing.T) {
 	require.NoError(t, stdsql.Update(ctx, db, account, add(ctx, 10)))
 	require.ErrorIs(t, stdsql.Update(zombie, db, account, add(zombie, 10)), guard.ErrStale)
 	require.Equal(t, 110, balance(t, db))
+	_, err := (&stdsql.Guard{DB: db}).Mint(ctx, account, "b")
+	require.NoError(t, err)
+	require.ErrorIs(t, stdsql.Update(ctx, db, account, add(ctx, 10)), guard.ErrStale)
 	require.NoError(t, db.Close())
 }

@@ -70,20 +70,6 @@ func TestReportOnlyClaims(t *testing.T) {
 	})
 }
 
-func TestReportOnlyLeavesOtherErrorsAlone(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, db *database) {
-		g, _ := db.reportOnly(t)
-		if db.dialect == stdsql.Postgres {
-			run(t, db, `DROP SCHEMA "`+db.schema+`" CASCADE`)
-		} else {
-			run(t, db, "DROP TABLE fencepost_marks")
-		}
-		ctx := holding(t, 33, "a")
-		require.ErrorContains(t, g.Update(ctx, account, add(ctx, 10)), "run migrations.Up")
-	})
-}
-
 // While older writers are in their transactions, a newer token cannot be compared with
 // the mark.
 func TestReportOnlyGoesOnBesideOlderWriters(t *testing.T) {

@@ -85,7 +85,7 @@ func TestStepsOfOnce(t *testing.T) {
 			}
 			db.forget(t)
 			db.claim(t, tok(33, "a"))
-			before := db.balance(t)
+			before := balance(t, db)
 			h := hooktest.Record{DropReplies: fault == "reply", DropCommits: fault == "commit"}
 			unit := guard.Unit{Key: "lost/" + fault}
 			tried := []any{failpoint.Tried{Resource: account, Key: unit.Key}}
@@ -115,7 +115,7 @@ func TestStepsOfOnce(t *testing.T) {
 			db.claim(t, tok(34, "a"))
 			once(33, nil, repeated, "begin", "undone")
 			once(34, nil, repeated, "begin", "admitted", "undone")
-			require.Equal(t, before+10, db.balance(t))
+			require.Equal(t, before+10, balance(t, db))
 		}
 	})
 }

@@ -151,27 +151,6 @@ func TestTheTwinOfADriverWithoutTransactionsIsCorrupted(t *testing.T) {
 	}
 }
 
-// hazard G28
-func TestReportOnlyTellsOfADriverWithoutTransactionsAndGoesOn(t *testing.T) {
-	t.Parallel()
-	db := newSQLite(t)
-	db.claim(t, tok(33, "a"))
-	g, reported := db.reportOnly(t)
-	g.DB = db.autocommitting(t, &hooks{})
-	ctx := holding(t, 34, "b")
-	for door, enter := range doors(t, g, ctx, tok(34, "b"), add(ctx, 10)) {
-		*reported = nil
-		require.NoError(t, enter(), door)
-		require.Len(t, *reported, 1, door)
-		require.ErrorIs(t, (*reported)[0], guard.ErrUnfenced, door)
-		require.ErrorContains(t, (*reported)[0], "stdsql: report-only: ", door)
-		require.Equal(t, int64(34), db.mark(t, account).Number, "%s: it raises the mark", door)
-		run(t, db, "UPDATE fencepost_marks SET number = 33, holder = 'a'")
-	}
-	require.Equal(t, 130, balance(t, db), "each write but the claim")
-	require.ErrorIs(t, db.over(g.DB).Update(ctx, account, add(ctx, 10)), guard.ErrUnfenced, "that was no permission")
-}
-
 // The probe is one statement of a connection's first transaction, and of each that the
 // caller has begun: a *sql.Tx does not expose its connection.
 func TestSQLiteIsProbedOnceForEachConnection(t *testing.T) {
