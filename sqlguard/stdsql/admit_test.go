@@ -140,12 +140,8 @@ func TestTheFirstAtAResource(t *testing.T) {
 func TestAPrunedMarkDoesNotAdmitTheStale(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, db *database) {
-		floor := map[string]string{"marks": "floor"}[db.marks]
-		if floor == "" {
-			floor = "fencepost_floor"
-		}
 		prune := func(cutoff int) {
-			run(t, db, fmt.Sprintf("UPDATE %s SET number = %d", floor, cutoff))
+			run(t, db, fmt.Sprintf("UPDATE %s SET number = %d", db.floor(), cutoff))
 			run(t, db, fmt.Sprintf("DELETE FROM %s WHERE number < %d", db.marks, cutoff))
 		}
 		zombie, successor := tok(33, "a"), tok(34, "b")
@@ -169,7 +165,7 @@ func TestAPrunedMarkDoesNotAdmitTheStale(t *testing.T) {
 
 		other := token.Token{Resource: "account/43", Number: 41, Holder: "a"}
 		db.claim(t, other)
-		run(t, db, fmt.Sprintf("UPDATE %s SET number = 50", floor))
+		run(t, db, "UPDATE "+db.floor()+" SET number = 50")
 		other.Number++
 		db.claim(t, other) // if there is a mark, it alone decides
 	})

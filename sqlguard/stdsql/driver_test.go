@@ -11,10 +11,9 @@ import (
 
 // hooks are called by a driver around a database's own. A nil field has no effect.
 type hooks struct {
-	exec    func(query string) error  // before each statement without rows; its error replaces the result
-	query   func(query string) string // returns the statement to send in place of one with rows
-	rewrite func(query string) string // like query, for statements without rows
-	commit  func(tx openTx) error     // in place of a commit
+	exec   func(query string) error  // before each statement without rows; its error replaces the result
+	query  func(query string) string // returns the statement to send in place of another
+	commit func(tx openTx) error     // in place of a commit
 }
 
 // openTx is a transaction of the wrapped driver.
@@ -87,8 +86,8 @@ func (c *hookedConn) ExecContext(ctx context.Context, query string, args []drive
 			return nil, err
 		}
 	}
-	if c.hooks.rewrite != nil {
-		query = c.hooks.rewrite(query)
+	if c.hooks.query != nil {
+		query = c.hooks.query(query)
 	}
 	return c.fullConn.ExecContext(ctx, query, args)
 }

@@ -3,9 +3,11 @@ package stdsql_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -159,5 +161,74 @@ func TestTokensThatAreIncompleteOrTooLong(t *testing.T) {
 		before := holding(t, most-1, "a")
 		require.ErrorIs(t, g.Update(before, account, add(before, 1)), guard.ErrStale, "fifteen digits, to the last of them")
 		require.Equal(t, 101, balance(t, db))
+	})
+}
+
+// idleBounds has, for each server, the setting of a session that bounds its idle time, a
+// query of the session, and values of IdleTimeout with the setting before and inside a
+// transaction.
+var idleBounds = map[stdsql.Dialect]struct {
+	setting, show, session string
+	cases                  []idleBound
+}{
+	stdsql.Postgres: {"idle_in_transaction_session_timeout", "SHOW idle_in_transaction_session_timeout", "SELECT pg_backend_pid()", []idleBound{
+		{0, "0", "5s"}, {0, "1min", "5s"}, {time.Hour, "50min", "50min"}, {time.Minute, "90min", "1min"},
+		{20*time.Second + time.Microsecond, "0", "20001ms"}, {-1, "2h", "2h"}, {1 << 62, "2h", "2h"},
+	}},
+	stdsql.MySQL: {"wait_timeout", "SELECT @@SESSION.wait_timeout", "SELECT CONNECTION_ID()", []idleBound{
+		{0, "28800", "5"}, {time.Hour, "1800", "1800"}, {time.Hour, "5400", "3600"},
+		{20*time.Second + time.Microsecond, "28800", "21"}, {-1, "7200", "7200"}, {1 << 62, "7200", "7200"},
+	}},
+}
+
+type idleBound struct {
+	idle           time.Duration
+	before, inside string
+}
+
+func TestIdleBound(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, db *database) {
+		db.claim(t, tok(33, "a"))
+		bounds := idleBounds[db.dialect]
+		for _, c := range bounds.cases {
+			pool := connect(t, db.driver, db.setting(t, bounds.setting, c.before))
+			pool.SetMaxOpenConns(1)
+			g, ctx, zombie := db.over(pool), holding(t, 33, "a"), holding(t, 32, "a")
+			g.IdleTimeout = c.idle
+			oops := errors.New("oops")
+			for name, attempt := range map[string]struct {
+				run  func() error
+				want error
+			}{
+				"applied": {func() error {
+					inside := ""
+					err := g.Update(ctx, account, func(tx *sql.Tx) error { return tx.QueryRowContext(ctx, bounds.show).Scan(&inside) })
+					if err == nil {
+						require.Equal(t, c.inside, inside)
+					}
+					return err
+				}, nil},
+				"failed":  {func() error { return g.Update(ctx, account, func(*sql.Tx) error { return oops }) }, oops},
+				"refused": {func() error { return g.Update(zombie, account, add(zombie, 1)) }, guard.ErrStale},
+				"claimed": {func() error { return g.Admit(ctx, tok(33, "a")) }, nil},
+				"panicking": {func() (err error) {
+					defer func() {
+						if recover() == oops {
+							err = oops
+						}
+					}()
+					return g.Update(ctx, account, func(*sql.Tx) error { panic(oops) })
+				}, oops},
+			} {
+				session := 0
+				require.ErrorIs(t, notEvicted(func() error {
+					session = one[int](t, pool, bounds.session)
+					return attempt.run()
+				}), attempt.want, name)
+				require.Equal(t, c.before, one[string](t, pool, bounds.show), "%s: it ends with the transaction", name)
+				require.Equal(t, session, one[int](t, pool, bounds.session), "%s: on the same connection", name)
+			}
+		}
 	})
 }

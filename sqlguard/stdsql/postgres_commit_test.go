@@ -120,17 +120,3 @@ func TestPostgresAStatementThatEndsTheTransaction(t *testing.T) {
 	}
 	require.Equal(t, 100, balance(t, db), "what came after it is not committed")
 }
-
-func TestPostgresARefusedAdmissionAbortsTheTransaction(t *testing.T) {
-	t.Parallel()
-	db := newPostgres(t)
-	db.claim(t, tok(34, "b"))
-	zombie := holding(t, 33, "a")
-	err := inTx(t, db, func(tx *sql.Tx) error {
-		require.ErrorIs(t, db.guard().Join(zombie, tx, account), guard.ErrStale)
-		require.ErrorContains(t, write(zombie, tx, 0), "25P02", "a caller that ignores it writes nothing")
-		return nil
-	})
-	require.Error(t, err)
-	require.Equal(t, 100, balance(t, db))
-}

@@ -120,7 +120,7 @@ func (r *replicated) readsFail(t *testing.T, pooler string) {
 	r.behind(t)
 	before, older := r.written(t), holding(t, 33, "a")
 	for _, mode := range execModes {
-		pool := connectHooked(t, "pgx", inMode(t, pooler, mode), &hooks{query: asRead, rewrite: asRead})
+		pool := connectHooked(t, "pgx", inMode(t, pooler, mode), &hooks{query: asRead})
 		for door, enter := range doors(t, r.over(pool), older, tok(33, "a"), record(t, tok(33, "a"))) {
 			err := enter()
 			require.ErrorContains(t, err, "the admission was sent to a standby", "%s in mode %s", door, mode)
@@ -134,7 +134,7 @@ func (r *replicated) uncheckedIsCorrupted(t *testing.T, pooler string) {
 	r.withoutCheck(t)
 	r.behind(t)
 	before, older := r.written(t), holding(t, 33, "a")
-	pool := connectHooked(t, "pgx", pooler, &hooks{query: asRead, rewrite: asRead})
+	pool := connectHooked(t, "pgx", pooler, &hooks{query: asRead})
 	enter := doors(t, r.over(pool), older, tok(33, "a"), record(t, tok(33, "a")))
 	require.NoError(t, enter["Join"](), "the twin must accept the stale write")
 	require.Equal(t, before+1, r.written(t))

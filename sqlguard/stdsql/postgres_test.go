@@ -129,31 +129,6 @@ func TestPostgresAnIdleHolderIsEnded(t *testing.T) {
 	require.Equal(t, 100, balance(t, db))
 }
 
-func TestPostgresIdleBound(t *testing.T) {
-	t.Parallel()
-	db := newPostgres(t)
-	db.claim(t, tok(33, "a"))
-	for _, c := range []struct {
-		idle           time.Duration
-		before, inside string
-	}{
-		{0, "0", "5s"}, {0, "1min", "5s"}, {time.Hour, "50min", "50min"}, {time.Minute, "90min", "1min"},
-		{20*time.Second + time.Microsecond, "0", "20001ms"}, {-1, "2h", "2h"}, {1 << 62, "2h", "2h"},
-	} {
-		pool := connect(t, "pgx", db.setting(t, "idle_in_transaction_session_timeout", c.before))
-		pool.SetMaxOpenConns(1)
-		g, ctx := db.over(pool), holding(t, 33, "a")
-		g.IdleTimeout = c.idle
-		const show = "SHOW idle_in_transaction_session_timeout"
-		inside := ""
-		require.NoError(t, notEvicted(func() error {
-			return g.Update(ctx, account, func(tx *sql.Tx) error { return tx.QueryRowContext(ctx, show).Scan(&inside) })
-		}))
-		require.Equal(t, c.inside, inside)
-		require.Equal(t, c.before, one[string](t, pool, show), "it ends with the transaction")
-	}
-}
-
 // hazard G7
 func TestPostgresSerializationFailuresAreRetryable(t *testing.T) {
 	t.Parallel()

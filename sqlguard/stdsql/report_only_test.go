@@ -28,7 +28,10 @@ func TestReportOnlyJudgesAndRefusesNothing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, db *database) {
 		g, reported := db.reportOnly(t)
-		require.NoError(t, g.Admit(t.Context(), tok(33, "a")))
+		for _, tok := range []token.Token{tok(33, "a"), tok(32, "b"), tok(34, "")} {
+			require.NoError(t, g.Admit(t.Context(), tok))
+		}
+		require.Len(t, *reported, 2, "of the claims")
 		for name, c := range map[string]struct {
 			ctx  context.Context
 			want error
@@ -59,43 +62,28 @@ func TestReportOnlyJudgesAndRefusesNothing(t *testing.T) {
 	})
 }
 
-func TestReportOnlyClaims(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, db *database) {
-		g, reported := db.reportOnly(t)
-		for _, tok := range []token.Token{tok(33, "a"), tok(32, "b"), tok(34, "")} {
-			require.NoError(t, g.Admit(t.Context(), tok))
-		}
-		require.Len(t, *reported, 2)
-	})
-}
-
 // While older writers are in their transactions, a newer token cannot be compared with
 // the mark.
 func TestReportOnlyGoesOnBesideOlderWriters(t *testing.T) {
 	t.Parallel()
-	for _, newDB := range []func(*testing.T) *database{newPostgres, newMySQL} {
-		db := newDB(t)
-		t.Run(db.dialect.String(), func(t *testing.T) {
-			impatient := db.guard()
-			if db.dialect == stdsql.MySQL {
-				impatient = db.over(connect(t, "mysql", db.setting(t, "innodb_lock_wait_timeout", "1")))
-			}
-			g, reported := db.reportOnly(t)
-			g.DB, g.IdleTimeout = impatient.DB, 10e6
-			db.claim(t, tok(33, "a"))
-			older, newer := holding(t, 33, "a"), holding(t, 34, "b")
-			require.NoError(t, db.update(older, func(tx *sql.Tx) error {
-				require.NoError(t, g.Update(newer, account, func(tx *sql.Tx) error {
-					_, err := tx.ExecContext(newer, "INSERT INTO ledger (number) VALUES (34)")
-					return err
-				}))
-				require.Len(t, *reported, 1)
-				require.ErrorContains(t, (*reported)[0], "stdsql: report-only, account/42#34 was not compared with the mark")
-				require.False(t, guard.IsRefusal((*reported)[0]))
-				return add(older, 10)(tx)
-			}), "no session is ended for it")
-			require.Equal(t, 1, one[int](t, db, "SELECT count(*) FROM ledger"))
-		})
-	}
+	onServers(t, func(t *testing.T, db *database) {
+		g, reported := db.reportOnly(t)
+		g.IdleTimeout = 10e6
+		if db.dialect == stdsql.MySQL {
+			g.DB = connect(t, "mysql", db.setting(t, "innodb_lock_wait_timeout", "1"))
+		}
+		db.claim(t, tok(33, "a"))
+		older, newer := holding(t, 33, "a"), holding(t, 34, "b")
+		require.NoError(t, db.update(older, func(tx *sql.Tx) error {
+			require.NoError(t, g.Update(newer, account, func(tx *sql.Tx) error {
+				_, err := tx.ExecContext(newer, "INSERT INTO ledger (number) VALUES (34)")
+				return err
+			}))
+			require.Len(t, *reported, 1)
+			require.ErrorContains(t, (*reported)[0], "stdsql: report-only, account/42#34 was not compared with the mark")
+			require.False(t, guard.IsRefusal((*reported)[0]))
+			return add(older, 10)(tx)
+		}), "no session is ended for it")
+		require.Equal(t, 1, one[int](t, db, "SELECT count(*) FROM ledger"))
+	})
 }
