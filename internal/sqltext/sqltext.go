@@ -73,19 +73,8 @@ func WritesInWith(sql string) bool { return Verb(sql) == "WITH" && writing.Match
 // writers are the verbs of statements that write rows.
 var writers = []string{"INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE", "COPY", "TRUNCATE", "CALL"}
 
-// reads are the command tags of PostgreSQL's statements that write nothing (manual,
-// "Message Formats", CommandComplete).
-var reads = []string{
-	"SELECT", "SHOW", "SET", "RESET", "FETCH", "MOVE", "EXPLAIN", "VALUES", "LOCK TABLE", "DISCARD", "LISTEN", "UNLISTEN",
-	"BEGIN", "START TRANSACTION", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE",
-	"PREPARE", "DEALLOCATE", "DECLARE CURSOR", "CLOSE CURSOR", "",
-}
-
-// Wrote reports whether a command tag of PostgreSQL means a write. It returns false for
-// tags of statements that only read, and for tags with a count of 0, as in "UPDATE 0". A
-// SELECT counts as a read, even if it calls a function that writes or has a WITH that
-// does.
-func Wrote(tag string) bool {
-	words := strings.TrimRight(tag, "0123456789 ")
-	return !slices.Contains(reads, words) && !strings.HasSuffix(tag, " 0")
-}
+// Wrote reports whether a command tag of PostgreSQL means a write. Its first word is the
+// statement's verb (manual, "Message Formats", CommandComplete). It returns false for tags
+// of statements that only read, and for tags with a count of 0, as in "UPDATE 0". A SELECT
+// counts as a read, even if it calls a function that writes or has a WITH that does.
+func Wrote(tag string) bool { return !Reads(tag) && !strings.HasSuffix(tag, " 0") }

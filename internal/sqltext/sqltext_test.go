@@ -62,6 +62,7 @@ func TestWrote(t *testing.T) {
 		"CREATE TABLE": true, "TRUNCATE TABLE": true, "CALL": true, "DO": true,
 		"INSERT 0 0": false, "UPDATE 0": false, "COPY 0": false,
 		"SELECT 1": false, "SELECT 0": false, "SHOW": false, "BEGIN": false, "COMMIT": false, "": false,
+		"START TRANSACTION": false, "LOCK TABLE": false, "DECLARE CURSOR": false, "DISCARD ALL": false,
 	} {
 		require.Equal(t, wrote, sqltext.Wrote(tag), tag)
 	}

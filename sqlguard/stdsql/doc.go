@@ -107,25 +107,19 @@ package stdsql
 
 // The files of this package, in reading order. The statements are in .sql files.
 //
-//	guard.go        the settings, and what each does in each dialect; the tokens of a call,
-//	                their order and their limit; when two Guards have the same marks
-//	update.go       Update; the claim (Admit), and that before a write; how long a claim waits
-//	                for older writers, and when it evicts them
+//	guard.go        the settings, and what each does in each dialect; a call, its tokens, their
+//	                order and their limit; when two Guards have the same marks
+//	update.go       Update; the claim (Admit), also before a write; when it evicts older writers
 //	once.go         a unit that is applied once: inserted, its result, found after a refusal
 //	transaction.go  BEGIN, the admission, COMMIT and ROLLBACK; when the outcome is unknown ("fn
 //	                ended the transaction"); a COMMIT that is not sent; closed connections
-//	join.go         Join in the caller's transaction; which tx are refused ("can begin one") and
-//	                which are unwrapped; how writes after a failed Join are prevented
+//	join.go         Join; which tx are refused ("can begin one"); no writes after a failed Join
 //	mint.go         a number for a lock that has none: Mint, MintTx; no number is left
 //	dialect.go      what a dialect decides; a Schema for MySQL or SQLite is refused
-//	postgres.go     PostgreSQL: what each SQLSTATE means; the eviction; a standby; the ping before
-//	                COMMIT, and what became of one whose reply was lost; aborts after a failed Join
-//	mysql.go        MySQL, MariaDB: the locks of a mark's row; what each error number means; an
-//	                old snapshot; an implicit commit; the idle bound, and a lost connection
-//	sqlite.go       SQLite: the write lock; what each error text means ("database is locked"); a
-//	                driver whose Begin does nothing is refused
-//	engine.go       the engine check, once for each connection; which connections count as one;
-//	                the wrong Dialect ("the database seems to be")
-//	report_only.go  report-only mode: what is reported, returned all the same, and logged
-//	simulated.go    the switch for simulations: the steps of a transaction, the unguarded twin,
-//	                a COMMIT or a reply that is dropped
+//	postgres.go     what each SQLSTATE means; the eviction; a standby; a lost reply to COMMIT
+//	mysql.go        the locks of a mark's row; what each error number means; an old snapshot; an
+//	                implicit commit; the idle bound, and a lost connection
+//	sqlite.go       the write lock; error texts ("database is locked"); a Begin that does nothing
+//	engine.go       the engine check, once for each connection; the wrong Dialect ("seems to be")
+//	report_only.go  what report-only mode reports, returns all the same, and logs
+//	simulated.go    the switch for simulations: steps, the unguarded twin, dropped COMMITs

@@ -179,22 +179,10 @@ func (c *contention) closed(t *testing.T, db *database) {
 func (c *contention) compare(t *testing.T) {
 	t.Helper()
 	db := onSQLite(t, c.file, longBusyTimeout)
-	require.Equal(t, "ok", one[string](t, db, "PRAGMA integrity_check"))
-	rows, err := db.QueryContext(t.Context(), "SELECT id, number FROM attempts ORDER BY seq")
-	require.NoError(t, err)
-	defer rows.Close()
-	there, last := map[int]int{}, int64(0)
-	for rows.Next() {
-		var id int
-		var number int64
-		require.NoError(t, rows.Scan(&id, &number))
-		there[id]++
-		require.GreaterOrEqual(t, number, last, "a stale write was accepted")
-		last = number
-	}
-	require.NoError(t, rows.Err())
+	there := attempts(t, db)
 	outcomes := map[string]int{}
-	for id, err := range c.attempts {
+	for i, err := range c.attempts {
+		id := fmt.Sprint(i)
 		switch {
 		case err == nil:
 			outcomes["applied"]++
@@ -207,11 +195,32 @@ func (c *contention) compare(t *testing.T) {
 			require.Zero(t, there[id], "%v left something", err)
 		}
 	}
-	require.Equal(t, len(there), balance(t, db), "each is in the sum")
-	require.GreaterOrEqual(t, db.mark(t, account).Number, last, "the mark is that of the last")
 	t.Log(outcomes)
 	ctx := holding(t, c.minted+1, "the last")
 	require.NoError(t, db.update(ctx, add(ctx, 1)), "nothing is in the way")
+}
+
+// attempts returns how often each id is in the table. It compares the rows with their
+// order, the sum and the mark.
+func attempts(t *testing.T, db *database) map[string]int {
+	t.Helper()
+	require.Equal(t, "ok", one[string](t, db, "PRAGMA integrity_check"))
+	rows, err := db.QueryContext(t.Context(), "SELECT id, number FROM attempts ORDER BY seq")
+	require.NoError(t, err)
+	defer rows.Close()
+	there, last := map[string]int{}, int64(0)
+	for rows.Next() {
+		var id string
+		var number int64
+		require.NoError(t, rows.Scan(&id, &number))
+		there[id]++
+		require.GreaterOrEqual(t, number, last, "a stale write was accepted")
+		last = number
+	}
+	require.NoError(t, rows.Err())
+	require.Equal(t, len(there), balance(t, db), "each is in the sum")
+	require.GreaterOrEqual(t, db.mark(t, account).Number, last, "the mark is that of the last")
+	return there
 }
 
 func kindOf(t *testing.T, err error) string {

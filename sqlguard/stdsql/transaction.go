@@ -21,11 +21,11 @@ import (
 type transaction struct {
 	*sql.Tx
 	*call
-	conn         *sql.Conn
-	begun        time.Time
-	interrupt    context.CancelFunc // ends a COMMIT or ROLLBACK, if the driver observes the context of BeginTx
-	connPrepared bool               // MySQL's connection was prepared
-	fnStarted    bool               // fn was called with it
+	conn        *sql.Conn
+	restoreConn func(conn *sql.Conn) error // MySQL's, once the connection was prepared
+	begun       time.Time
+	interrupt   context.CancelFunc // ends a COMMIT or ROLLBACK, if the driver observes the context of BeginTx
+	fnStarted   bool               // fn was called with it
 	// joinFailed means that a Join in fn failed, so nothing may be committed.
 	joinFailed atomic.Bool
 	// discardConn means that the connection must not return to the pool. It cannot be
@@ -90,7 +90,7 @@ func (t *transaction) open(ctx context.Context) (err error) {
 		}
 	}
 	if my, is := t.dialect.(*mysql); is {
-		t.connPrepared = true
+		t.restoreConn = my.restoreConn
 		if err := my.prepareConn(ctx, t.conn, t.call); err != nil {
 			return err
 		}
@@ -303,7 +303,7 @@ func (t *transaction) close(ctx context.Context) {
 			t.ensureRolledBack(err)
 		}
 	}
-	if t.discardConn || t.connPrepared && t.dialect.(*mysql).restoreConn(t.conn) != nil {
+	if t.discardConn || t.restoreConn != nil && t.restoreConn(t.conn) != nil {
 		t.discard()
 	}
 	t.conn.Close()
