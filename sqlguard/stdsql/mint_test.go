@@ -283,6 +283,12 @@ func TestMintInReportOnlyMode(t *testing.T) {
 		}
 		older, minted := holding(t, 33, "a"), make(chan error, 1)
 		require.NoError(t, db.update(older, func(tx *sql.Tx) error {
+			if db.dialect == stdsql.Postgres {
+				impatient := *g
+				impatient.DB = connect(t, "pgx", db.setting(t, "lock_timeout", "1"))
+				_, err := impatient.Mint(t.Context(), account, "b")
+				require.ErrorIs(t, err, guard.ErrRetryable, "its timeout ends no session")
+			}
 			go func() {
 				_, err := g.Mint(t.Context(), account, "b")
 				minted <- err
