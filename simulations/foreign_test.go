@@ -77,7 +77,7 @@ func TestForShareByHandKeepsOthersWaiting(t *testing.T) {
 	f := newFences(t)
 	s := f.subject(f.forShare)
 	s.MaxBlocking = idle
-	breaks(t, s, "bounded-blocking", simulations.Impatient)
+	_ = breaks(t, s, "bounded-blocking", simulations.Impatient)
 }
 
 func (f *fences) forShare(ctx context.Context) error {
@@ -102,7 +102,7 @@ func TestACheckOnAnotherConnectionIsCaught(t *testing.T) {
 		}
 		return f.add(ctx, f.pool, f.pool)
 	})
-	breaks(t, s, "order")
+	_ = breaks(t, s, "order")
 }
 
 // As in pg_lease, the check is in the transaction, without a lock.
@@ -120,7 +120,7 @@ func TestACheckWithoutARowLockIsCaught(t *testing.T) {
 			return f.add(ctx, tx, tx)
 		})
 	})
-	breaks(t, s, "once")
+	_ = breaks(t, s, "once")
 }
 
 // breaks requires that s, as the changes leave it, breaks rule, and returns the verdict.
@@ -157,5 +157,5 @@ func TestAnUntracedWriteIsNoPass(t *testing.T) {
 	s.Do = func(ctx context.Context) error {
 		return locks.Hold(ctx, resource, func(ctx context.Context) error { return u.add(ctx, u.pool, u.pool) })
 	}
-	breaks(t, s, "order") // the tracer observes it
+	_ = breaks(t, s, "order") // the tracer observes it
 }

@@ -229,7 +229,7 @@ func TestAClaimBesideTheRowIsFound(t *testing.T) {
 	client, prefix := testenv.Redis(t)
 	r := newFencedRow(t)
 	marks := &sqlguard.Guard{DB: r.pool, Schema: r.schema}
-	breaks(t, simulations.Subject{
+	_ = breaks(t, simulations.Subject{
 		Issuer: &redistoken.Issuer{Client: client, Prefix: prefix}, Resource: resource, Count: r.Count,
 		Do: func(ctx context.Context) error {
 			n, err := r.Count(ctx)
