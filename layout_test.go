@@ -139,7 +139,7 @@ var budgets = map[string]int{
 	".":                     53,
 	"token":                 523,
 	"token/memtoken":        164,
-	"token/redistoken":      2_050,
+	"token/redistoken":      2_048,
 	"token/pgtoken":         1_330,
 	"token/tokentest":       2_079,
 	"lock":                  1_551,
@@ -150,7 +150,7 @@ var budgets = map[string]int{
 	"sqlguard/stdsql":       2_598,
 	"internal/pgadmit":      347,
 	"internal/pgwrite":      1_910,
-	"redisguard":            988,
+	"redisguard":            993,
 	"httpguard":             2_306,
 	"httpguard/signature":   520,
 	"migrations":            1_408,
@@ -159,7 +159,7 @@ var budgets = map[string]int{
 	"simulations/pgxpoint":  520,
 	"simulations/sqlpoint":  600,
 	"simulations/process":   496,
-	"internal":              4_861,
+	"internal":              4_889,
 	"internal/history":      2_447,
 	"internal/timeline":     738,
 	"internal/test":         3_196,
@@ -170,7 +170,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 48_996
+const allLines = 49_027
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -52,8 +52,9 @@ func (g *Guard) runScript(ctx context.Context, s *redis.Script, key string, args
 	if err := writectx.CheckSend(ctx); err != nil {
 		return nil, notSent(err)
 	}
-	defer claimSteps(ctx)()
-	return await(ctx, func(ctx context.Context) (any, error) {
+	inner, ended := claimSteps(ctx)
+	defer ended()
+	return await(inner, func(ctx context.Context) (any, error) {
 		return s.Run(ctx, g.Client, []string{key}, args...).Result()
 	}, func(cause error) error { return cause })
 }

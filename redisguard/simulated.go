@@ -17,15 +17,19 @@ func isTwin(ctx context.Context) bool { return failpoint.IsUnguarded(ctx) }
 // or not.
 func asClaim(ctx context.Context) context.Context { return failpoint.Claim(ctx) }
 
-// claimSteps reports the first step of a claim, and returns a function that reports its
-// last one. A claim writes nothing of the caller's.
-func claimSteps(ctx context.Context) (ended func()) {
-	claim := new(failpoint.Step) // a unique key
-	failpoint.At(ctx, failpoint.Begin, claim)
-	return func() { failpoint.At(ctx, failpoint.Undone, claim) }
+// begin reports the first step of key. It returns the context of the commands, whose steps
+// a hook must not report too.
+func begin(ctx context.Context, key any) context.Context {
+	failpoint.At(ctx, failpoint.Begin, key)
+	return failpoint.WithKey(ctx, key)
 }
 
-func (w *write) begins(ctx context.Context) { failpoint.At(ctx, failpoint.Begin, w) }
+// claimSteps begins a claim, and returns a function that reports its last step. A claim
+// writes nothing of the caller's.
+func claimSteps(ctx context.Context) (inner context.Context, ended func()) {
+	claim := new(failpoint.Step) // a unique key
+	return begin(ctx, claim), func() { failpoint.At(ctx, failpoint.Undone, claim) }
+}
 
 // noteTried reports that w is about to apply a unit once.
 func (w *write) noteTried(ctx context.Context, key string) {

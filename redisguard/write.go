@@ -63,12 +63,12 @@ func (w *write) do(ctx context.Context) (any, error) {
 	if err := writectx.CheckSend(ctx); err != nil {
 		return nil, failed(w.verb, w.resource, notSent(err))
 	}
-	w.begins(ctx)
+	inner := begin(ctx, w)
 	w.gate.token = text(w.tok)
 	var value any
 	err := w.drops(ctx)
 	if err == nil {
-		value, err = await(ctx, w.send, w.leave)
+		value, err = await(inner, w.send, w.leave)
 	}
 	if err == nil {
 		value, err = w.read(ctx, value)

@@ -2,9 +2,7 @@ package redistoken
 
 import (
 	"context"
-	"crypto/sha1" //nolint:gosec // it is how Redis names scripts
-	_ "embed"     // the scripts
-	"encoding/hex"
+	_ "embed" // the scripts
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencepost/fencepost/internal/lockscript"
 	"github.com/fencepost/fencepost/internal/outage"
 	"github.com/fencepost/fencepost/token"
 )
@@ -54,8 +53,7 @@ type script struct {
 }
 
 func newScript(from, to int, text string) *script {
-	hash := sha1.Sum([]byte(text)) //nolint:gosec // as above
-	return &script{from: from, to: to, text: text, hash: hex.EncodeToString(hash[:])}
+	return &script{from: from, to: to, text: text, hash: lockscript.Add(text)}
 }
 
 // run runs s for the resource of k and returns its reply, or the cause of ctx if ctx ends
