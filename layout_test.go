@@ -29,6 +29,7 @@ var layout = map[string][]string{
 	"internal/history":     {"token", "lock", "guard", "github.com/anishathalye/porcupine"},
 	"internal/httpwrite":   {"internal/writectx"},
 	"internal/inflight":    {"token", "guard"},
+	"internal/lockscript":  {},
 	"internal/lockstate":   {"token"},
 	"internal/marks":       {},
 	"internal/netfault":    {},
@@ -48,7 +49,7 @@ var layout = map[string][]string{
 
 	"token":               {"internal/failpoint", "internal/marks", "internal/structfield", "internal/tokenctx", "internal/tokenuse", "github.com/dunglas/httpsfv"},
 	"token/memtoken":      {"token", "internal/lockstate"},
-	"token/redistoken":    {"token", "internal/outage", "github.com/redis/go-redis/v9"},
+	"token/redistoken":    {"token", "internal/lockscript", "internal/outage", "github.com/redis/go-redis/v9"},
 	"token/pgtoken":       {"token", "internal/marks", "internal/outage", "github.com/jackc/pgx/v5"},
 	"httpguard/signature": {"token", "internal/structfield", "github.com/dunglas/httpsfv"},
 	"token/tokentest":     {"token"},
@@ -64,11 +65,12 @@ var layout = map[string][]string{
 		"internal/tokenctx", "internal/tokenuse", "github.com/dunglas/httpsfv", "github.com/felixge/httpsnoop"},
 	"migrations": {"internal/engine", "internal/pgpooler", "github.com/pressly/goose/v3"},
 
-	"simulations":           {"token", "lock", "guard", "internal/failpoint", "internal/history", "internal/timeline", "internal/tokenctx", "internal/tokenuse"},
-	"simulations/httppoint": {"internal/failpoint"},
-	"simulations/pgxpoint":  {"internal/failpoint", "internal/sqltext", "github.com/jackc/pgx/v5"},
-	"simulations/process":   {"internal/history", "internal/rounds", "internal/subprocess", "simulations"},
-	"simulations/sqlpoint":  {"internal/failpoint", "internal/sqltext"},
+	"simulations":            {"token", "lock", "guard", "internal/failpoint", "internal/history", "internal/timeline", "internal/tokenctx", "internal/tokenuse"},
+	"simulations/httppoint":  {"internal/failpoint"},
+	"simulations/redispoint": {"internal/failpoint", "internal/lockscript", "github.com/redis/go-redis/v9"},
+	"simulations/pgxpoint":   {"internal/failpoint", "internal/sqltext", "github.com/jackc/pgx/v5"},
+	"simulations/process":    {"internal/history", "internal/rounds", "internal/subprocess", "simulations"},
+	"simulations/sqlpoint":   {"internal/failpoint", "internal/sqltext"},
 
 	"cmd/fencepost":                   {"*"},
 	"cmd/fencepost/internal/connect":  {"*"},
@@ -154,7 +156,7 @@ var budgets = map[string]int{
 	"httpguard":             2_306,
 	"httpguard/signature":   520,
 	"migrations":            1_408,
-	"simulations":           3_373,
+	"simulations":           3_616,
 	"simulations/httppoint": 128,
 	"simulations/pgxpoint":  520,
 	"simulations/sqlpoint":  600,
@@ -170,7 +172,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_027
+const allLines = 49_270
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

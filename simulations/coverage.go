@@ -57,7 +57,7 @@ func (c *coverage) observe(st *stage) {
 			}
 			c.unguarded = t.statement()
 			if t.beside {
-				c.beside = t.quoted()
+				c.beside = t.statement()
 			}
 		}
 		c.guarded = c.guarded || f.admitted || f.some((*transaction).fenced)
@@ -110,7 +110,7 @@ func (c *coverage) String() string {
 func (c *coverage) unobserved(say func(format string, args ...any)) {
 	switch {
 	case len(c.drivers) == 0:
-		say("no tracer: writes outside the guard were not observed (pgxpoint.Tracer, sqlpoint.Open, httppoint.Transport)")
+		say("no tracer: writes outside the guard were not observed (pgxpoint.Tracer, sqlpoint.Open, redispoint.Hook, httppoint.Transport)")
 	case slices.Equal(c.drivers, []string{"HTTP"}):
 		say("only HTTP was heard: writes of the service were not observed (httppoint.Handler around it, and the tracer of its driver)")
 	}

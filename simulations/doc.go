@@ -48,8 +48,9 @@
 //
 // # Where next
 //
-// docs/testing.md explains how to read and reproduce a verdict. Packages pgxpoint, sqlpoint
-// and httppoint report the steps of drivers and HTTP; package process tests real processes.
+// docs/testing.md explains how to read and reproduce a verdict. Packages pgxpoint, sqlpoint,
+// redispoint and httppoint report the steps of drivers and HTTP; package process tests real
+// processes.
 package simulations
 
 // The files of this package, in reading order:

@@ -208,7 +208,7 @@ type unseenError struct{ steps []string }
 
 func (e *unseenError) Error() string {
 	return fmt.Sprintf("simulations: no tracer saw Do write, only begin: its steps: %q. "+
-		"Its write bypasses the guard, or uses a connection without a tracer: see pgxpoint and sqlpoint. "+
+		"Its write bypasses the guard, or uses a connection without a tracer: see pgxpoint, sqlpoint and redispoint. "+
 		"If neither can be changed, call simulations.Failpoint in Do with \"begin\" before the write, and \"applied\" after it", e.steps)
 }
 

@@ -261,21 +261,16 @@ func (t *transaction) sameTable(other *transaction) bool {
 	return slices.ContainsFunc(t.tables(), func(name string) bool { return slices.Contains(theirs, name) })
 }
 
-// quoted returns the writing statement of t in a form for a sentence, or "".
-func (t *transaction) quoted() string {
+// statement returns the writing statement of t in a form for a sentence, or the last
+// statement if none is recognized, as in Redis.
+func (t *transaction) statement() string {
 	for _, sql := range t.sent {
 		if written.MatchString(sql) {
 			return quote(sql)
 		}
 	}
-	return ""
-}
-
-// statement returns the writing statement of t as quoted does, or the last statement if
-// none is recognized.
-func (t *transaction) statement() string {
-	if text := t.quoted(); text != "" || len(t.sent) == 0 {
-		return text
+	if len(t.sent) == 0 {
+		return ""
 	}
 	return quote(t.sent[len(t.sent)-1])
 }

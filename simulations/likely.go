@@ -231,19 +231,19 @@ func (e *evidence) unfenced() []string {
 	}
 	switch {
 	case found == nil && behind != nil:
-		return []string{fmt.Sprintf(behindHold, behind.quoted())}
+		return []string{fmt.Sprintf(behindHold, behind.statement())}
 	case found == nil && ahead != nil && (inside == nil || ahead.sameTable(inside)):
-		return []string{fmt.Sprintf(aheadOfHold, ahead.quoted())}
+		return []string{fmt.Sprintf(aheadOfHold, ahead.statement())}
 	case found == nil:
 		return nil
 	case found.beside:
-		return []string{fmt.Sprintf(overPool, found.quoted())}
+		return []string{fmt.Sprintf(overPool, found.statement())}
 	case inside != nil && found.sameTable(inside):
-		return []string{fmt.Sprintf(onlyFirst, found.quoted())}
+		return []string{fmt.Sprintf(onlyFirst, found.statement())}
 	case inside != nil && len(found.tables()) > 0 && len(inside.tables()) > 0:
-		return []string{fmt.Sprintf(outbox, found.quoted()), fmt.Sprintf(onlyFirst, found.quoted())}
+		return []string{fmt.Sprintf(outbox, found.statement()), fmt.Sprintf(onlyFirst, found.statement())}
 	case inside != nil:
-		return []string{fmt.Sprintf(onlyFirst, found.quoted()), fmt.Sprintf(outbox, found.quoted())}
+		return []string{fmt.Sprintf(onlyFirst, found.statement()), fmt.Sprintf(outbox, found.statement())}
 	case e.checks():
 		return []string{checkFirst}
 	}
@@ -351,11 +351,11 @@ func (x *explorer) likelyVacuous() []string {
 	}
 	switch {
 	case x.subject.Unguarded != nil:
-		return []string{"Unguarded is guarded, or cannot be stopped in the middle: add the tracer of your driver (pgxpoint, sqlpoint), or call simulations.Failpoint between its read and its write"}
+		return []string{"Unguarded is guarded, or cannot be stopped in the middle: add the tracer of your driver (pgxpoint, sqlpoint, redispoint), or call simulations.Failpoint between its read and its write"}
 	case !x.covered.guarded && !e.checks():
 		return []string{"Do called no guard of Fencepost, so its twin is guarded too: set Subject.Unguarded or, for a service over HTTP, mount httppoint.Handler around it"}
 	case len(x.covered.drivers) == 0:
-		return []string{"no tracer reported a step, so Do cannot be stopped between its read and its write: add the tracer of your driver (pgxpoint, sqlpoint), or call simulations.Failpoint there"}
+		return []string{"no tracer reported a step, so Do cannot be stopped between its read and its write: add the tracer of your driver (pgxpoint, sqlpoint, redispoint), or call simulations.Failpoint there"}
 	}
 	return []string{"Do writes the same whatever it read, as when the database increments a counter; or something else refuses stale writes too, such as a table that fencepost.protect has enforcing (in the test's schema, protect it in mode 'report-only')"}
 }

@@ -77,12 +77,12 @@ func (e *evidence) keys() (keys []string) {
 }
 
 // recordedApart returns a write of the unit outside of the guard's transaction, as
-// [transaction.quoted] does.
+// [transaction.statement] does.
 func (e *evidence) recordedApart() (sql string) {
 	for _, w := range slices.Concat(e.shape, e.writers) {
 		for _, t := range w.facts.now().all {
 			if t.wrote() && !t.fenced() {
-				sql = t.quoted()
+				sql = t.statement()
 			}
 		}
 	}

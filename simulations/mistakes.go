@@ -2,7 +2,7 @@ package simulations
 
 // The mistakes that a verdict names, as docs/testing.md lists them.
 const (
-	noGuard      = "no guard at all: no guard compares the token of what Do writes. Write inside the guard's Update, or with its On, under the context that Hold passes"
+	noGuard      = "no guard at all: no guard compares the token of what Do writes. Write with the guard (Update, On; on Redis Set, Eval), under the context that Hold passes"
 	observes     = "no guard at all: a guard refused a token and let it write, as it does with DangerouslyReportOnly. Remove that option"
 	wrongName    = "wrong name: the guard was called for %s, and the lock is %q. Use the same name for both"
 	misminted    = "wrong name: the number was minted for %q, and the lock is %q. Use the same name for both"
@@ -19,7 +19,7 @@ const (
 	partial      = "one unit in two transactions: the first was committed, and the second was refused or rolled back. Write both in one Update"
 	outlives     = "work that outlives Hold: a write was made, or begun, after Do had returned. Wait for it inside Hold"
 	savepoint    = "savepoint rolled back after Join: the transaction went on after a ROLLBACK TO, which undoes the admission. Join before the savepoint"
-	onlyFirst    = "only the first of two statements guarded: a unit wrote inside the guard's transaction, and outside of it too%s. Put both writes into one Update"
+	onlyFirst    = "only the first of two statements guarded: a unit wrote inside the guard's transaction, and outside of it too%s. Put both writes into one Update, or one Eval on Redis"
 	cached       = "token cached in a struct: a writer used the token #%d of another acquisition. Take the token from the context at each write"
 	mintedOnce   = "token cached in a struct: two units used the token #%d. Mint in each unit, right after it has acquired its lock"
 	outbox       = "outbox written outside the transaction: a unit wrote inside the guard's transaction, and to another table outside of it%s. Write the outbox with the tx that Update passes"
