@@ -152,7 +152,7 @@ var budgets = map[string]int{
 	"sqlguard/stdsql":       2_598,
 	"internal/pgadmit":      347,
 	"internal/pgwrite":      1_910,
-	"redisguard":            993,
+	"redisguard":            1_248,
 	"httpguard":             2_306,
 	"httpguard/signature":   520,
 	"migrations":            1_408,
@@ -172,7 +172,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_270
+const allLines = 49_525
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -138,7 +138,7 @@ func TestAKeyWithoutAMarkAdmitsNoToken(t *testing.T) {
 			require.Empty(t, outcomes(err), verb)
 			require.False(t, guard.IsRefusal(err), verb)
 		}
-		require.Zero(t, e.client.Exists(t.Context(), e.key+":set", e.key+":hset", e.key+":eval").Val())
+		require.Zero(t, e.client.Exists(t.Context(), e.doorKeys()...).Val())
 	}
 	for _, text := range []string{
 		"", " ", "33", "33 ", " 33 a", "033 a", "0 a", "-1 a", "+1 a", "33.5 a", "1e3 a", "0x21 a", "a 33", "33\ta",

@@ -107,6 +107,33 @@ func TestTheMarkSharesTheSlotOfTheKeysWithItsTag(t *testing.T) {
 		require.ErrorContains(t, err, "CROSSSLOT", verb)
 		require.Empty(t, outcomes(err), verb)
 	}
+	const key = "{" + resource + "}:"
+	for name, elsewhere := range map[string]func(redis.Pipeliner){
+		"the first key":              func(p redis.Pipeliner) { p.Set(ctx, "elsewhere", 1, 0) },
+		"the first, in second place": func(p redis.Pipeliner) { p.BitOpOr(ctx, "elsewhere", key+"a") },
+	} {
+		_, err := g.TxPipelined(ctx, resource, func(p redis.Pipeliner) error {
+			p.Set(ctx, key+"a", 1, 0)
+			elsewhere(p)
+			return nil
+		})
+		require.ErrorContains(t, err, "CROSSSLOT", name)
+		require.Empty(t, outcomes(err), name)
+		require.Zero(t, c.client().Exists(ctx, key+"a").Val(), name)
+	}
+	cmds, err := g.TxPipelined(ctx, resource, func(p redis.Pipeliner) error {
+		p.BitOpOr(ctx, key+"b", key+"a")
+		p.XGroupCreateMkStream(ctx, key+"c", "group", "$")
+		p.Publish(ctx, "elsewhere", "news")
+		p.MSet(ctx, key+"d", 1, "elsewhere", 2)
+		return nil
+	})
+	require.Equal(t, []error{guard.ErrUnknown}, outcomes(err), "a second key elsewhere fails on the server")
+	for i, cmd := range cmds[:3] {
+		require.NoError(t, cmd.Err(), i)
+	}
+	require.Zero(t, c.client().Exists(ctx, key+"d").Val())
+
 	naive := func(resource string) string { return "mark:" + resource }
 	require.NotEqual(t, c.slot(naive(resource)), c.slot("balance:{"+resource+"}"), "a mark without a tag must part from its resource")
 

@@ -109,7 +109,7 @@ func TestARefusalWritesNothing(t *testing.T) {
 		require.Equal(t, &guard.StaleError{Token: tok(33, "a"), Mark: guard.Mark{Number: 34, Holder: "b"}}, err, verb)
 		require.Equal(t, []error{err}, told)
 	}
-	require.Zero(t, e.client.Exists(t.Context(), e.key+":set", e.key+":hset", e.key+":eval").Val())
+	require.Zero(t, e.client.Exists(t.Context(), e.doorKeys()...).Val())
 	require.Equal(t, "34 b", e.mark())
 }
 

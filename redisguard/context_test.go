@@ -82,7 +82,7 @@ func TestAWriteWhoseCallerHasLeftIsNeverSent(t *testing.T) {
 	}
 	close(release)
 	eventually(t, func() bool { return calls.returned() == len(all) }, "the abandoned call has ended")
-	require.Zero(t, e.client.Exists(t.Context(), e.key+":set", e.key+":hset", e.key+":eval").Val())
+	require.Zero(t, e.client.Exists(t.Context(), e.doorKeys()...).Val())
 	require.Empty(t, e.mark())
 	require.NoError(t, e.over(client).Set(with(t.Context(), 33, "a"), resource, e.key, "x", 0), "the client goes on")
 }

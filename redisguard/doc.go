@@ -5,11 +5,12 @@
 // A [Guard] runs one Lua script for each write. The script compares the token in the
 // context with the mark of the resource, raises the mark, and writes:
 //
-//	Set, HSet   admit and write one command
-//	Eval        admit and run a script of your own
-//	Once        as Eval, and record the unit of work: a repeat returns the first result
-//	Admit       admit only: a claim, for lock.Locker
-//	Mint        issue a number, for locks that have none
+//	Set, HSet    admit and write one command
+//	TxPipelined  admit and write a pipeline
+//	Eval         admit and run a script of your own
+//	Once         as Eval, and record the unit of work: a repeat returns the first result
+//	Admit        admit only: a claim, for lock.Locker
+//	Mint         issue a number, for locks that have none
 //
 // The mark is a key on the same server: see Keys below.
 //
@@ -46,7 +47,7 @@
 // A read-modify-write is safe inside one script, or under a token that was claimed by
 // [Guard.Admit] before the read. A write that bypasses the Guard is not fenced. A Guard
 // does not take part in your own MULTI or pipeline: it sends a pipeline of one command,
-// which is what a go-redis hook sees.
+// which is what a go-redis hook sees. [Guard.TxPipelined] has a pipeline of its own.
 //
 // # Keys
 //
@@ -88,6 +89,8 @@ package redisguard
 //	              refused: a Ring, an AutoPipeliner; when two Guards have the same marks
 //	command.go    Set, HSet, and Eval of the caller's own script; a script with a shebang is
 //	              refused; a script that fails half-way: ErrUnknown
+//	pipeline.go   TxPipelined: what it refuses to queue, the keys of a command, the reply of each
+//	              in its own type
 //	once.go       Once: a unit of work, its key, its retention; a script that fails is recorded
 //	write.go      one write: a second attempt by the client is refused ("not sent again"), and
 //	              one after the caller has returned; which outcomes are unknown
@@ -105,6 +108,7 @@ package redisguard
 //	record.lua    after write.lua, for Once: records the unit before the write, and then its
 //	              result, in the guard's database; a result that is too long or too deep
 //	command.lua   the write of Set and HSet: one command
+//	pipeline.lua  the write of TxPipelined: each command in turn; the others run if one fails
 //	admitted.lua  after admit.lua: a claim has nothing to write
 //	mint.lua      after mark.lua: a number above the mark, and at least the clock; no number is
 //	              left

@@ -70,6 +70,11 @@ func (e *env) written() string {
 	return value
 }
 
+// doorKeys returns the keys that doors writes.
+func (e *env) doorKeys() []string {
+	return []string{e.key + ":set", e.key + ":hset", e.key + ":eval", e.key + ":txpipelined"}
+}
+
 func (e *env) list() []string {
 	e.Helper()
 	values, err := e.client.LRange(e.Context(), e.key, 0, -1).Result()
@@ -108,6 +113,13 @@ func doors(g *redisguard.Guard, key, what string) map[string]func(context.Contex
 		},
 		"Eval": func(ctx context.Context) error {
 			_, err := g.Eval(ctx, resource, "return redis.call('SET', KEYS[1], ARGV[1])", []string{key + ":eval"}, what)
+			return err
+		},
+		"TxPipelined": func(ctx context.Context) error {
+			_, err := g.TxPipelined(ctx, resource, func(pipe redis.Pipeliner) error {
+				pipe.Set(ctx, key+":txpipelined", what, 0)
+				return nil
+			})
 			return err
 		},
 	}
@@ -170,7 +182,7 @@ func (e *env) far(change ...func(*redis.Options)) (*redis.Client, *netfault.Prox
 func (e *env) hold(p *netfault.Proxy, do func() error) <-chan error {
 	e.Helper()
 	require.NoError(e, do())
-	keys := []string{e.key, e.key + ":set", e.key + ":hset", e.key + ":eval"}
+	keys := append(e.doorKeys(), e.key)
 	require.NoError(e, e.client.Del(e.Context(), keys...).Err())
 	p.Blackhole(netfault.ToClient)
 	done := start(do)

@@ -81,3 +81,27 @@ func ExampleGuard_Eval() {
 	// 16
 	// too little
 }
+
+// A program that wrote by client.TxPipelined changes one name, and adds the resource.
+func ExampleGuard_TxPipelined() {
+	server, err := miniredis.Run()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
+	defer client.Close()
+
+	ctx := token.NewContext(context.Background(), token.Token{Resource: "account/42", Number: 33, Holder: "a"})
+	g := &redisguard.Guard{Client: client}
+	var left, entries *redis.IntCmd
+	_, err = g.TxPipelined(ctx, "account/42", func(pipe redis.Pipeliner) error {
+		left = pipe.DecrBy(ctx, "balance:{account/42}", 42)
+		entries = pipe.RPush(ctx, "ledger:{account/42}", "-42")
+		return nil
+	})
+	fmt.Println(left.Val(), entries.Val(), err)
+	// Output:
+	// -42 1 <nil>
+}

@@ -15,9 +15,9 @@ import (
 
 // A Guard admits tokens in the scripts that write. Client is required. A Guard is cheap
 // and safe for concurrent use; its fields must not change after first use. Set, HSet,
-// Eval and Once take the resource as an argument and the token from the context. If the
-// context
-// has no token for it, they return the error of [token.FromContext], and send nothing.
+// TxPipelined, Eval and Once take the resource as an argument and the token from the
+// context. If the context has no token for it, they return the error of
+// [token.FromContext], and send nothing.
 type Guard struct {
 	// Client connects to the server of the resource: see the package documentation for
 	// which servers. The Guard does not close it.

@@ -38,7 +38,7 @@ func TestReportOnly(t *testing.T) {
 			{with(t.Context(), 34, ""), tok(34, "").Validate()},
 		} {
 			told = nil
-			keys := []string{e.key + ":set", e.key + ":hset", e.key + ":eval"}
+			keys := e.doorKeys()
 			require.NoError(t, e.client.Del(t.Context(), keys...).Err())
 			require.NoError(t, do(c.ctx), verb)
 			require.Equal(t, []error{c.want}, told, verb)

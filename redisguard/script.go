@@ -26,14 +26,17 @@ var (
 	writeSource string
 	//go:embed command.lua
 	commandSource string
+	//go:embed pipeline.lua
+	pipelineSource string
 	//go:embed unit.lua
 	unitSource string
 	//go:embed record.lua
 	recordSource string
 
-	admitScript   = redis.NewScript(markSource + admitSource + admittedSource)
-	mintScript    = redis.NewScript(markSource + mintSource)
-	commandScript = guarded(commandSource)
+	admitScript    = redis.NewScript(markSource + admitSource + admittedSource)
+	mintScript     = redis.NewScript(markSource + mintSource)
+	commandScript  = guarded(commandSource)
+	pipelineScript = guarded(pipelineSource)
 )
 
 // script is sent by its hash, or by its text if the server does not have it cached.

@@ -45,7 +45,7 @@ func (e *env) refuses(code string) {
 		}
 		require.Equal(e, before, e.mark())
 	}
-	require.Zero(e, e.client.Exists(e.Context(), e.key+":set", e.key+":hset", e.key+":eval").Val())
+	require.Zero(e, e.client.Exists(e.Context(), e.doorKeys()...).Val())
 	require.Equal(e, []string{"x"}, e.list())
 }
 
