@@ -167,12 +167,12 @@ var budgets = map[string]int{
 	"internal/test":         3_196,
 	"cmd/fencepost":         5_370,
 	"contrib":               2_324,
-	"examples":              1_479,
+	"examples":              1_486,
 	"lab":                   2_170,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_525
+const allLines = 49_532
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

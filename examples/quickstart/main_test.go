@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log"
 	"os"
 	"os/exec"
 	"regexp"
@@ -17,11 +16,13 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/examples/internal/bank"
 	"github.com/fencepost/fencepost/internal/test/pgtest"
+	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/lock"
+	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token/pgtoken"
 )
@@ -62,29 +63,30 @@ func TestWithoutTheGuardThePausedProcessOverwritesItsSuccessor(t *testing.T) {
 
 // unguarded is main, but for the statement.
 func unguarded() {
-	pool, err := pgxpool.New(context.Background(), os.Getenv("DATABASE_URL"))
-	if err != nil {
-		log.Fatal(err)
-	}
+	ctx := context.Background()
+	pool, err := pgxpool.New(ctx, os.Getenv("DATABASE_URL"))
+	check(err)
+	check(migrations.Set{}.Up(ctx, stdlib.OpenDBFromPool(pool)))
+	_, err = pool.Exec(ctx, "CREATE TABLE IF NOT EXISTS reports (id int PRIMARY KEY, body text)")
+	check(err)
+
 	fence := &sqlguard.Guard{DB: pool}
 	locks := &lock.Locker{Issuer: &pgtoken.Issuer{DB: pool}, Claim: fence.Admit}
-	if err := locks.Hold(context.Background(), "report/1", func(context.Context) error {
+	check(locks.Hold(ctx, "report/1", func(context.Context) error {
 		var word string
 		fmt.Print("report/1 is locked. New text: ")
 		_, _ = fmt.Scanln(&word)
 		// The lease's context may have ended. A program without a guard may detect that too late.
-		_, err := pool.Exec(context.Background(), "UPDATE reports SET body = $1 WHERE id = 1", word)
+		_, err := pool.Exec(ctx, "INSERT INTO reports VALUES (1, $1) ON CONFLICT (id) DO UPDATE SET body = $1", word)
 		return err
-	}); err != nil {
-		log.Fatal(err)
-	}
+	}))
 }
 
 // pauseTheFirstOfTwo returns the text that is in the database at the end, and what the
 // first process has printed to standard error and returned.
 func pauseTheFirstOfTwo(t *testing.T, program string) (body, stderr string, err error) {
 	t.Helper()
-	url := bank.Database(t, "CREATE TABLE reports (id int PRIMARY KEY, body text NOT NULL); INSERT INTO reports VALUES (1, '')")
+	url := testenv.Database(t) // of this test: the program uses the default schema
 	first := start(t, program, url)
 	first.awaitPrompt(t)
 	require.NoError(t, first.cmd.Process.Signal(syscall.SIGSTOP))
