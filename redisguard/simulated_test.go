@@ -10,6 +10,7 @@ import (
 	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/internal/test/hooktest"
 	"github.com/fencepost/fencepost/simulations"
+	"github.com/fencepost/fencepost/simulations/redispoint"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/memtoken"
 )
@@ -18,6 +19,7 @@ import (
 func TestACounterSurvivesThePause(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
+	e.client.AddHook(new(redispoint.Hook))
 	simulations.Run(t, simulations.Subject{
 		Issuer: new(memtoken.Issuer), Resource: resource, Claim: e.guard.Admit,
 		Do: func(ctx context.Context) error {
@@ -35,6 +37,7 @@ func TestACounterSurvivesThePause(t *testing.T) {
 func TestAUnitSurvivesThePause(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
+	e.client.AddHook(new(redispoint.Hook))
 	simulations.Run(t, simulations.Subject{
 		Issuer: new(memtoken.Issuer), Resource: resource, Claim: e.guard.Admit,
 		DoOnce: func(ctx context.Context, key string) error {

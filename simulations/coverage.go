@@ -97,42 +97,66 @@ func (c *coverage) String() string {
 	if c.repeated > 0 {
 		fmt.Fprintf(&text, "; %d tries of a unit got its first result", c.repeated)
 	}
-	say := func(format string, args ...any) {
-		text.WriteString("\nsimulations: not covered: " + fmt.Sprintf(format, args...))
+	for _, gap := range slices.Concat(c.unobserved(), c.uncompared(), c.unperformed()) {
+		text.WriteString("\nsimulations: not covered: " + gap)
 	}
-	c.unobserved(say)
-	c.unperformed(say)
 	return text.String()
 }
 
-// unobserved says what no tracer or guard reported, and what was reported and is not
-// guarded.
-func (c *coverage) unobserved(say func(format string, args ...any)) {
+// unseenError returns an error for a pass that did not observe all that Do wrote, unless s
+// gives a reason. Without it such a pass would be silent: `go test` prints no log of a test
+// that passes.
+func (c *coverage) unseenError(s Subject) error {
+	gaps := c.unobserved()
+	if len(gaps) == 0 || s.Unseen != "" || c.performed+c.drawn == 0 {
+		return nil
+	}
+	return fmt.Errorf("simulations: no rule was broken, but the run did not see all that Do wrote:\n- %s\nIf that is intended, set Subject.Unseen to the reason",
+		strings.Join(gaps, "\n- "))
+}
+
+// gaps are sentences about what a run did not cover.
+type gaps []string
+
+func (g *gaps) say(format string, args ...any) { *g = append(*g, fmt.Sprintf(format, args...)) }
+
+// unobserved returns what no tracer or guard reported.
+func (c *coverage) unobserved() (found gaps) {
+	say := found.say
 	switch {
 	case len(c.drivers) == 0:
-		say("no tracer: writes outside the guard were not observed (pgxpoint.Tracer, sqlpoint.Open, redispoint.Hook, httppoint.Transport)")
+		say("no tracer: writes outside the guard were not observed. Add that of your driver in the test: config.ConnConfig.Tracer = pgxpoint.Tracer{}, sqlpoint.Open(name, dsn), client.AddHook(new(redispoint.Hook)), httppoint.Transport")
 	case slices.Equal(c.drivers, []string{"HTTP"}):
 		say("only HTTP was heard: writes of the service were not observed (httppoint.Handler around it, and the tracer of its driver)")
 	}
 	if c.unheard > 0 {
 		say("%d writes under a context that is not Do's: not observed%s: pass ctx on (GORM: db.WithContext(ctx))", c.unheard, quote(c.unheardSQL))
 	}
+	if c.hidden > 0 {
+		say("%d units were refused and hid it: errors.Is finds no refusal in Do's error, so traces of these units were not checked", c.hidden)
+	}
 	if c.reentered {
 		say("Do takes the lock itself, inside of the run's Hold: without that its context may have no token. Set Subject.Holds")
 	}
+	return found
+}
+
+// uncompared returns what was reported, and with no mark compared in its transaction. It may
+// be fenced all the same, as by rowguard.Fence: a write that is not breaks a rule.
+func (c *coverage) uncompared() (found gaps) {
+	say := found.say
 	switch {
 	case c.evicted == 0 && c.beside != "":
 		say("a statement went around the guard's transaction while that was open%s: it is a stale write if the server ends the transaction of a paused holder", c.beside)
 	case c.guarded && c.unguarded != "":
 		say("a write was made outside a guard%s: no token is compared in its transaction, so a paused holder can make it after its successor has written", c.unguarded)
 	}
-	if c.hidden > 0 {
-		say("%d units were refused and hid it: errors.Is finds no refusal in Do's error, so traces of these units were not checked", c.hidden)
-	}
+	return found
 }
 
-// unperformed says what did not happen in any interleaving.
-func (c *coverage) unperformed(say func(format string, args ...any)) {
+// unperformed returns what did not happen in any interleaving.
+func (c *coverage) unperformed() (found gaps) {
+	say := found.say
 	if c.ended > 0 {
 		say("Limit ended the plan: %d of %d interleavings of two holders were performed", c.ended, c.ofTwo)
 	}
@@ -151,4 +175,5 @@ func (c *coverage) unperformed(say func(format string, args ...any)) {
 	case c.dropped == 0:
 		say("no write was lost before it reached its server, so an unknown outcome that Do takes for a success was not tested")
 	}
+	return found
 }

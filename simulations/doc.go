@@ -36,7 +36,7 @@
 // stops goroutines; package process stops processes.
 //
 //	func TestWithdrawalsSurviveThePause(t *testing.T) {
-//		app := start(t)
+//		app := start(t) // its pool has config.ConnConfig.Tracer = pgxpoint.Tracer{}
 //		simulations.Run(t, simulations.Subject{
 //			Issuer:   app.locks.Issuer,
 //			Resource: "account/42",

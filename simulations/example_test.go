@@ -56,6 +56,7 @@ func ExampleRun() {
 			Do:       a.withdraw,
 			Count:    a.withdrawn,
 			Claim:    a.marks.Admit,
+			Unseen:   "the account is in memory", // a database has a tracer: see package pgxpoint
 		})
 	}
 	_ = testWithdrawalsSurviveThePause

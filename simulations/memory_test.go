@@ -63,7 +63,7 @@ func (l *ledger) Count(context.Context) (int, error) { return l.read(), nil }
 func (l *ledger) subject() simulations.Subject {
 	return simulations.Subject{
 		Issuer: new(memtoken.Issuer), Resource: resource,
-		Do: l.Do, Count: l.Count, Claim: l.marks.Admit,
+		Do: l.Do, Count: l.Count, Claim: l.marks.Admit, Unseen: "the ledger is in memory",
 	}
 }
 

@@ -213,8 +213,11 @@ func runOnALockOfItsOwn(t *testing.T, try scope) {
 		for tracing, tracer := range testenv.Some(t, tracers, traced) {
 			t.Run(name+"/"+tracing, func(t *testing.T) {
 				t.Parallel()
-				s := openShop(t, tracer)
-				simulations.Run(t, try(subject(s)))
+				subject := subject(openShop(t, tracer))
+				if tracer == nil {
+					subject.Unseen = "no tracer"
+				}
+				simulations.Run(t, try(subject))
 			})
 		}
 	}

@@ -353,7 +353,7 @@ func TestStressRightProgramsPassWithoutATracer(t *testing.T) {
 			t.Parallel()
 			s := openShop(t, nil)
 			subject := s.subject(program(s))
-			subject.Holds = name != given
+			subject.Holds, subject.Unseen = name != given, "no tracer"
 			require.NoError(t, simulations.Check(t, many(subject)))
 		})
 	}

@@ -14,7 +14,8 @@ import (
 // each as a subtest, then random ones for s.Budget, and fails if one breaks a rule. It
 // also performs the unguarded twin, the same code with refusals ignored. The twin must be
 // corrupted by at least one interleaving of the plan and by a random one; otherwise the
-// run is vacuous, and fails.
+// run is vacuous, and fails. A run that did not see all that Do wrote, because a tracer is
+// missing or a write has another context, fails too: see [Subject.Unseen].
 //
 // To perform one interleaving again, give its printed name:
 //
@@ -41,6 +42,9 @@ func Run(t *testing.T, s Subject) {
 		}
 	})
 	t.Log(covered.String())
+	if err := covered.unseenError(s); err != nil && !t.Failed() {
+		t.Error(err)
+	}
 }
 
 func runPlan(t *testing.T, s Subject, pictures *failurePage, covered *coverage) {
@@ -90,8 +94,9 @@ func runSeed(t *testing.T, x *explorer, seed uint64, pictures *failurePage) bool
 }
 
 // Check is Run without subtests, for tests that expect a verdict. It returns the first
-// [*Verdict], nil if every rule holds, or another error if s is incomplete or an
-// interleaving could not be performed. It does not fail t; it logs what a pass covers.
+// [*Verdict], nil if every rule holds, or another error if s is incomplete, an interleaving
+// could not be performed, or the run did not see all that Do wrote. It does not fail t; it
+// logs what a pass covers.
 func Check(t testing.TB, s Subject) error {
 	t.Helper()
 	s, err := s.complete()
@@ -101,6 +106,7 @@ func Check(t testing.TB, s Subject) error {
 	covered, err := examine(t.Context(), s)
 	if err == nil {
 		t.Log(covered.String())
+		err = covered.unseenError(s)
 	}
 	return err
 }

@@ -127,6 +127,30 @@ func TestWhatSurvivesIsNotDrawn(t *testing.T) {
 	require.Empty(t, entries)
 }
 
+// TestUnseen fails like a user's test whose driver has no tracer.
+func TestUnseen(t *testing.T) {
+	s := (&ledger{marks: new(guard.Memory)}).subject()
+	s.Budget = 50 * time.Millisecond
+	if os.Getenv(envBroken) != "" {
+		s.Unseen = ""
+	}
+	simulations.Run(t, s)
+}
+
+func TestAPassThatDidNotSeeAllFailsUnlessThereIsAReason(t *testing.T) {
+	t.Parallel()
+	const gap = "no tracer: writes outside the guard were not observed. Add that of your driver in the test: config.ConnConfig.Tracer = pgxpoint.Tracer{}, "
+	require.Contains(t, fails(t, "TestUnseen$"), "- "+gap)
+	require.NotContains(t, fails(t, "TestUnseen/plan/4_holders"), "- "+gap, "nothing was performed")
+
+	s := (&ledger{marks: new(guard.Memory)}).subject()
+	require.NoError(t, checkInBubble(t, s))
+	s.Unseen = ""
+	require.ErrorContains(t, checkInBubble(t, s), gap)
+	s.Do = func(context.Context) error { return errOutOfOrder }
+	require.NotContains(t, checkInBubble(t, s).Error(), gap, "another error comes first")
+}
+
 func TestAVerdictHasItsHistory(t *testing.T) {
 	t.Parallel()
 	var verdict *simulations.Verdict

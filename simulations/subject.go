@@ -65,6 +65,10 @@ type Subject struct {
 	// Unguarded is Do without its guard, for guards that are not Fencepost's. If it is
 	// nil, the twin is Do with refusals ignored.
 	Unguarded func(ctx context.Context) error
+	// Unseen is why a run may pass though it did not see all that Do wrote: its driver has no
+	// tracer, for example. The run then logs what it did not see, in lines that begin with
+	// "not covered". If Unseen is empty, such a run fails.
+	Unseen string
 
 	// TTL is the leases' TTL. Zero means DefaultTTL.
 	TTL time.Duration

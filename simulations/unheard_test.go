@@ -54,15 +54,19 @@ func TestUnheardWritesAreReported(t *testing.T) {
 			mark := func(ctx context.Context) error {
 				return s.update(ctx, func(tx pgx.Tx) error { _, err := tx.Exec(ctx, raisesAMark); return err })
 			}
-			// Nothing is observed between the read and the write: the run passes.
-			covered, err := simulations.Cover(t.Context(), some(s.subject(held(func(s *shop, ctx context.Context) error {
+			// Nothing is observed between the read and the write: no rule is broken.
+			subject := some(s.subject(held(func(s *shop, ctx context.Context) error {
 				if err := mark(ctx); err != nil {
 					return err
 				}
 				return s.spend(context.Background(), s.pool, func(left int) error { return set(ctx, left) })
-			})(s))))
+			})(s)))
+			covered, err := simulations.Cover(t.Context(), subject)
 			require.NoError(t, err)
 			require.Contains(t, covered, c.covered)
+			if c.covered == notDos {
+				require.ErrorContains(t, simulations.Check(t, subject), c.covered)
+			}
 
 			err = simulations.Check(t, untilFound(s.subject(held(func(s *shop, ctx context.Context) error {
 				return s.spend(ctx, s.pool, func(left int) error {

@@ -10,7 +10,7 @@ import (
 )
 
 func TestWithdrawalsSurviveThePause(t *testing.T) {
-	app := start(t)
+	app := start(t) // its pool has config.ConnConfig.Tracer = pgxpoint.Tracer{}
 	simulations.Run(t, simulations.Subject{
 		Issuer: app.locks.Issuer, Resource: "account/42",
 		Do:    func(ctx context.Context) error { return withdraw(ctx, app.locks, app.fence, 1) },
