@@ -196,28 +196,30 @@ func (a *attempt) mint() (token.Token, error) {
 	return token.Token{Resource: a.resource, Number: number, Holder: a.holder}, nil
 }
 
-// write runs the second round: it stores number at a majority.
+// write runs the second round: it stores number at a majority. A node that has lost the lock
+// counts as failed, so that the two together decide.
 func (a *attempt) write(ctx context.Context, number int64) error {
-	written, lost := 0, 0
+	written := 0
 	keys := []string{a.lock(a.resource), a.counter(a.resource)}
 	request := func(ctx context.Context, n *node) reply {
 		return a.call(ctx, a.config, n, writeScript, keys, a.lockValue, number).expect(0, "written", "lost")
 	}
 	failed, err := a.collect(ctx, time.Until(a.until), request, func(_ *node, r reply) (bool, error) {
-		if r.word == "written" {
-			written++
-		} else {
-			lost++
+		if r.word == "lost" {
+			return false, token.ErrLost
 		}
-		return written >= a.need || lost > len(a.nodes)-a.need, nil
+		written++
+		return written >= a.need, nil
 	})
+	answered := written + len(failed)
+	failed = slices.DeleteFunc(failed, func(err error) bool { return errors.Is(err, token.ErrLost) })
 	switch {
 	case err != nil:
 		return err
 	case written >= a.need:
 		return nil
 	case len(failed) > len(a.nodes)-a.need:
-		return failed.noMajority(a.quorum, written+lost)
+		return failed.noMajority(a.quorum, answered-len(failed))
 	}
 	return a.retryable(errLate)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/contrib/redisquorum"
@@ -36,6 +37,58 @@ func TestAMinorityMayHang(t *testing.T) {
 		require.NoError(t, err)
 	case <-time.After(testTimeout): // the client's own timeout is an hour
 		t.Fatal("the call waits for a node that hangs")
+	}
+}
+
+// A node that fails and one that has lost the lock decide the second round together: no
+// majority can store the number, and the call need not wait for a node that hangs.
+func TestASecondRoundThatIsLostDoesNotWait(t *testing.T) {
+	t.Parallel()
+	all := servers(t, 3)
+	iss, _ := all.founded(t, time.Hour)
+	iss.RetryFor(0)
+	cycle(t, iss, "before")
+	hang := make(chan struct{})
+	defer close(hang)
+	for name, second := range map[string]secondRound{
+		"a": func() error { return all["a"].Client().Del(t.Context(), lockKey).Err() },
+		"b": func() error { return errCut },
+		"c": func() error { <-hang; return errCut },
+	} {
+		iss.Nodes[name].AddHook(second)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := iss.Acquire(t.Context(), resource, "a", time.Hour)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		require.ErrorIs(t, err, token.ErrUnreachable)
+		require.ErrorIs(t, err, redisquorum.ErrNoMajority)
+	case <-time.After(testTimeout / 4):
+		t.Fatal("the call waits for a node that hangs")
+	}
+}
+
+// secondRound runs before the second round of an acquisition. Its error is the node's.
+type secondRound func() error
+
+func (secondRound) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (secondRound) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (before secondRound) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if slices.Contains(cmd.Args(), any(redisquorum.WriteScript.Hash())) {
+			if err := before(); err != nil {
+				cmd.SetErr(err)
+				return err
+			}
+		}
+		return next(ctx, cmd)
 	}
 }
 
