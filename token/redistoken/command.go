@@ -104,7 +104,7 @@ func (c *command) reply(ctx context.Context) (any, error) {
 		return reply, nil
 	}
 	switch cause := endCause(ctx); {
-	case cause != nil && errors.Is(err, cause): // as if c was not sent
+	case cause != nil && errors.Is(cause, err): // err says no more, as if c was not sent
 		return nil, cause
 	case cause != nil:
 		return nil, fmt.Errorf("%w (%w)", cause, err)

@@ -80,6 +80,30 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	require.Zero(t, client.DBSize(t.Context()).Val())
 }
 
+// The end of the context is not all that the client's error says.
+func TestTheErrorOfACallThatWasCutShortIsKept(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close()
+	client.AddHook(cutShort{})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := (&redistoken.Issuer{Client: client}).Wait(ctx, resource, "a", long)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "dial tcp")
+}
+
+// cutShort fails as a dialer does when the context ends.
+type cutShort struct{ hook }
+
+func (cutShort) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		<-ctx.Done()
+		cmd.SetErr(&net.OpError{Op: "dial", Net: "tcp", Err: ctx.Err()})
+		return cmd.Err()
+	}
+}
+
 // verbs are calls of iss, by what their errors begin with.
 func verbs(iss *redistoken.Issuer) map[string]func(context.Context) error {
 	tok := token.Token{Resource: resource, Number: 1, Holder: "a"}
