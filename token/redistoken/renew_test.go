@@ -3,6 +3,7 @@ package redistoken_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,6 +86,36 @@ type tripHook struct {
 func (h *tripHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		h.pipelines = append(h.pipelines, len(cmds))
+		return next(ctx, cmds)
+	}
+}
+
+// The server may have lost the scripts. A renewal that is sent again comes after the WAIT, which
+// has then counted replicas that lack it.
+func TestTheRenewalBeforeWaitIsSentOnce(t *testing.T) {
+	t.Parallel()
+	client, prefix := testenv.Redis(t)
+	sent := &pipelineHook{}
+	client.AddHook(sent)
+	_, err := (&redistoken.Issuer{Client: client, Prefix: prefix, Replicas: 1}).Acquire(t.Context(), resource, "a", 1500*time.Millisecond)
+	require.ErrorIs(t, err, redistoken.ErrReplicas)
+	require.ErrorContains(t, err, "0 of 1 after 500ms")
+	require.Equal(t, []string{"eval", "wait"}, sent.names)
+}
+
+// pipelineHook records the names of the scripts and WAITs in pipelines.
+type pipelineHook struct {
+	hook
+	names []string
+}
+
+func (h *pipelineHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			if name := cmd.Name(); strings.HasPrefix(name, "eval") || name == "wait" { // the client sends its name too
+				h.names = append(h.names, name)
+			}
+		}
 		return next(ctx, cmds)
 	}
 }
