@@ -167,13 +167,13 @@ var budgets = map[string]int{
 	"internal/timeline":      738,
 	"internal/test":          3_196,
 	"cmd/fencepost":          5_370,
-	"contrib":                2_324,
+	"contrib":                2_326,
 	"examples":               1_486,
 	"lab":                    2_170,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_567
+const allLines = 49_569
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()
