@@ -151,7 +151,7 @@ var budgets = map[string]int{
 	"sqlguard/rowguard":      1_058,
 	"sqlguard/stdsql":        2_598,
 	"internal/pgadmit":       347,
-	"internal/pgwrite":       1_910,
+	"internal/pgwrite":       1_911,
 	"redisguard":             1_248,
 	"httpguard":              2_306,
 	"httpguard/signature":    520,
@@ -173,7 +173,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_569
+const allLines = 49_570
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

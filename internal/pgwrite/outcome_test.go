@@ -1,9 +1,12 @@
 package pgwrite
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -61,4 +64,31 @@ func TestWhichErrorsAStandbyReturns(t *testing.T) {
 	} {
 		require.Equal(t, want, mayBeStandby(&err), "%+v", err)
 	}
+}
+
+// unidentified is a server without the functions of the engine query.
+type unidentified struct{}
+
+func (unidentified) SendBatch(_ context.Context, b *pgx.Batch) pgx.BatchResults {
+	return pgx.FailedBatchResults(b, &pgconn.PgError{Code: "42883"})
+}
+
+// The error of the engine says that nothing was applied, and in report-only mode all is.
+func TestAReportOfTheEngineSaysThatItRefusesNothing(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	t.Cleanup(func() { slog.SetDefault(before) })
+	var seen []error
+	for _, hook := range []func(context.Context, error){nil, func(_ context.Context, err error) { seen = append(seen, err) }} {
+		c := &Call{Config: &Config{DangerouslyReportOnly: true, Hooks: guard.Hooks{Reported: hook}}}
+		for range 2 { // it is reported once
+			require.NoError(t, c.checkEngine(t.Context(), session{db: unidentified{}}))
+		}
+	}
+	const text = "sqlguard: report-only, would have refused: guard: the database is not known to fence"
+	require.Equal(t, 1, bytes.Count(log.Bytes(), []byte(text)), log.String())
+	require.Len(t, seen, 1)
+	require.ErrorIs(t, seen[0], guard.ErrUnfenced)
+	require.ErrorContains(t, seen[0], text)
 }

@@ -107,7 +107,7 @@ func (c *Call) report(ctx context.Context, err error) {
 		c.Hooks.Reported(ctx, err)
 		return
 	}
-	slog.WarnContext(ctx, "sqlguard: report-only", "error", err)
+	slog.WarnContext(ctx, err.Error())
 }
 
 // notAdmitted closes a request whose admission of tok failed with err.

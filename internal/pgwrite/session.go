@@ -3,6 +3,7 @@ package pgwrite
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"sync"
@@ -71,7 +72,7 @@ func (c *Call) checkEngine(ctx context.Context, s session) error {
 		return err
 	}
 	if !c.reported { // once per call
-		c.report(ctx, err)
+		c.report(ctx, fmt.Errorf("sqlguard: report-only, would have refused: %w", err))
 	}
 	c.reported = true
 	return nil
