@@ -159,11 +159,12 @@ func TestCheckOfMySQLFindsTablesWithoutTransactions(t *testing.T) {
 	t.Parallel()
 	db, _ := newMySQL(t)
 	require.NoError(t, onMySQL.Up(t.Context(), db))
-	for _, statement := range []string{"ALTER TABLE fencepost_marks ENGINE = MyISAM", "DROP TABLE fencepost_floor"} {
+	for _, statement := range []string{"ALTER TABLE fencepost_marks ENGINE = MyISAM", "ALTER TABLE fencepost_units ENGINE = Aria", "DROP TABLE fencepost_floor"} {
 		must(t, db, statement)
 	}
 	err := onMySQL.Check(t.Context(), db)
 	require.ErrorContains(t, err, "ALTER TABLE fencepost_marks ENGINE = InnoDB")
+	require.ErrorContains(t, err, "ALTER TABLE fencepost_units ENGINE = InnoDB")
 	require.ErrorContains(t, err, "table fencepost_floor is not there")
 }
 
