@@ -144,8 +144,8 @@ var budgets = map[string]int{
 	"token/redistoken":       2_048,
 	"token/pgtoken":          1_330,
 	"token/tokentest":        2_079,
-	"lock":                   1_551,
-	"guard":                  488,
+	"lock":                   1_564,
+	"guard":                  494,
 	"guard/guardtest":        553,
 	"sqlguard":               1_368,
 	"sqlguard/rowguard":      1_058,
@@ -173,7 +173,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_570
+const allLines = 49_589
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

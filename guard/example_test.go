@@ -22,7 +22,7 @@ func Example() {
 	// Output:
 	// <nil>
 	// <nil>
-	// guard: stale token account/42#33: mark is newer
+	// guard: stale token account/42#33: overtaken by #34 of b
 }
 
 func ExampleMark_Admits() {
@@ -57,6 +57,6 @@ func ExampleDangerouslyReportOnly() {
 	}
 	// Output:
 	// <nil>
-	// would have refused: guard: stale token account/42#33: mark is newer
+	// would have refused: guard: stale token account/42#33: overtaken by #34 of a
 	// <nil>
 }

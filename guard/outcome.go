@@ -62,15 +62,21 @@ var (
 // numbers are equal, it is also [ErrCollision].
 type StaleError struct {
 	Token token.Token
-	// Mark is the mark that refused the token. Do not send it to the refused writer,
-	// which could copy the number. Mark is zero if the guard does not report it. If the
-	// mark was pruned, it is the floor: a number without a holder.
+	// Mark is the mark that refused the token: who has overtaken it. Mark is zero if the
+	// guard does not report it. If the mark was pruned, it is the floor: a number without a
+	// holder. Error contains it, for logs. Do not send either to a caller that may make up
+	// tokens, who could copy the number: httpguard.Error does not.
 	Mark Mark
 }
 
 func (e *StaleError) Error() string {
-	if e.collides() {
-		return fmt.Sprintf("guard: token %s collides: the mark has this number from another holder", e.Token)
+	switch {
+	case e.collides():
+		return fmt.Sprintf("guard: token %s collides: %s has the same number", e.Token, e.Mark.Holder)
+	case e.Mark.Holder != "":
+		return fmt.Sprintf("guard: stale token %s: overtaken by #%d of %s", e.Token, e.Mark.Number, e.Mark.Holder)
+	case e.Mark.Number != 0:
+		return fmt.Sprintf("guard: stale token %s: below the floor, #%d", e.Token, e.Mark.Number)
 	}
 	return fmt.Sprintf("guard: stale token %s: mark is newer", e.Token)
 }

@@ -29,8 +29,9 @@ const (
 type Locker struct {
 	// Issuer grants the tokens. Lockers with the same issuer can nest: see Hold.
 	Issuer token.Issuer
-	// Name is the readable part of the holder in errors and marks. Empty means the name
-	// of the running program.
+	// Name is the part of the holder, in errors and marks, that says what the program does. A
+	// holder is host:process/Name:sequence:random, as web-1:4711/billing:7:c2f1a0b3d4e59687:
+	// its beginning says where the process is. Empty means the name of the running program.
 	Name string
 	// Claim raises the guard's mark. It is usually the Admit of the guard that the work
 	// writes through. It is called once for each new token, after the lease's renewal has
@@ -159,20 +160,32 @@ var (
 
 var (
 	program  = filepath.Base(os.Args[0])
+	host     = hostName()
 	sequence atomic.Uint64
 )
 
-// newHolder returns the id of one acquisition: the Locker's name, the process id, the
-// acquisition's sequence number in the process, and a random part. Process ids repeat
+// hostName returns the machine's name, or "localhost" if it has none that a holder can have.
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil || len(name) > 64 || token.ValidateResource(name) != nil {
+		return "localhost"
+	}
+	return name
+}
+
+// newHolder returns the id of one acquisition: the host and the process id, the Locker's
+// name, the acquisition's sequence number in the process, and a random part, as in
+// web-1:4711/billing:7:c2f1a0b3d4e59687. Process ids repeat
 // after a restart and in containers, and a cloned virtual machine repeats all of them;
 // the random part does not. If two acquisitions had the same id, a paused holder would be
 // admitted as its successor.
 func newHolder(name string) string {
 	var random [8]byte
 	rand.Read(random[:]) // Read never returns an error
-	text := make([]byte, 0, 96)
+	text := make([]byte, 0, 128)
+	text = append(append(text, host...), ':')
+	text = append(strconv.AppendInt(text, int64(os.Getpid()), 10), '/')
 	text = append(append(text, name...), ':')
-	text = append(strconv.AppendInt(text, int64(os.Getpid()), 10), ':')
 	text = append(strconv.AppendUint(text, sequence.Add(1), 10), ':')
 	return string(hex.AppendEncode(text, random[:]))
 }

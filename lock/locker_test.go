@@ -2,6 +2,8 @@ package lock_test
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -63,7 +65,7 @@ func TestTheZeroSettingsAreSensible(t *testing.T) {
 		start := time.Now()
 		held, err := (&lock.Locker{Issuer: &w, DangerouslyWithoutClaim: true}).Acquire(t.Context(), account)
 		require.NoError(t, err)
-		require.True(t, strings.HasPrefix(held.Token().Holder, "lock.test:"), "the program's name leads in %s", held.Token().Holder)
+		require.Contains(t, held.Token().Holder, "/lock.test:", "the program's name")
 		<-held.Context().Done()
 		require.Equal(t, 9*time.Second, time.Since(start), "a ttl of 10 s less a tenth")
 	})
@@ -72,12 +74,15 @@ func TestTheZeroSettingsAreSensible(t *testing.T) {
 func TestEveryAcquisitionHasAHolderOfItsOwn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		locker := lock.Locker{Issuer: new(memtoken.Issuer), Name: "billing", DangerouslyWithoutClaim: true}
+		host, err := os.Hostname()
+		require.NoError(t, err)
 		seen := map[string]bool{}
 		for range 100 {
 			require.NoError(t, locker.Hold(t.Context(), account, func(ctx context.Context) error {
 				holder := fromContext(t, ctx, account).Holder
 				require.False(t, seen[holder])
-				require.Regexp(t, `^billing:\d+:\d+:[0-9a-f]{16}$`, holder)
+				require.Regexp(t, `^[^:]+:\d+/billing:\d+:[0-9a-f]{16}$`, holder)
+				require.True(t, strings.HasPrefix(holder, fmt.Sprintf("%s:%d/", host, os.Getpid())), "%s begins with the host and the process", holder)
 				seen[holder] = true
 				return nil
 			}))

@@ -37,7 +37,7 @@ func Example() {
 	// Output:
 	// <nil>
 	// <nil>
-	// guard: stale token account/42#33: mark is newer
+	// guard: stale token account/42#33: overtaken by #34 of b
 	// 58
 }
 

@@ -37,7 +37,7 @@ func TestUpdate(t *testing.T) {
 		require.Equal(t, int64(33), stale.Token.Number)
 		require.ErrorIs(t, err, guard.ErrStale)
 		require.NotErrorIs(t, err, guard.ErrCollision)
-		require.EqualError(t, err, "guard: stale token account/42#33: mark is newer")
+		require.EqualError(t, err, "guard: stale token account/42#33: overtaken by #34 of h34")
 		var pg *pgconn.PgError
 		require.ErrorAs(t, err, &pg)
 		require.Equal(t, "ZF001", pg.Code)

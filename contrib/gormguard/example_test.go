@@ -57,12 +57,12 @@ func Example() {
 
 	paused := token.NewContext(context.Background(), token.Token{Resource: "account/42", Number: 33, Holder: "billing:7"})
 	err := withdraw(paused)
-	fmt.Println(err, errors.Is(err, guard.ErrStale))
+	fmt.Println(errors.Is(err, guard.ErrStale))
 
 	account := Account{ID: 42}
 	fmt.Println(db.First(&account).Error, account.Balance)
 	// Output:
 	// <nil>
-	// guard: stale token account/42#33: mark is newer true
+	// true
 	// <nil> 70
 }

@@ -75,7 +75,7 @@ func TestARefusalIsAnEventOfTheWritersSpan(t *testing.T) {
 		require.Equal(t, "fencepost.guard.refused", events[0].Name)
 		require.Equal(t, []string{
 			"fencepost.resource=account/42", "fencepost.number=7", "fencepost.holder=a",
-			"error.message=guard: stale token account/42#7: mark is newer",
+			"error.message=guard: stale token account/42#7: overtaken by #8 of b",
 		}, pairs(events[0].Attributes))
 	})
 }

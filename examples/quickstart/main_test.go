@@ -103,10 +103,12 @@ func pauseTheFirstOfTwo(t *testing.T, program string) (body, stderr string, err 
 	return body, first.stderr.String(), err
 }
 
-// normal replaces what differs from run to run: the date, and the number.
+// normal replaces what differs from run to run: the date, the numbers, and the holder.
 func normal(stderr string) string {
 	stderr = regexp.MustCompile(`\d{4}/\d\d/\d\d \d\d:\d\d:\d\d `).ReplaceAllString(stderr, "2026/11/24 10:00:00 ")
+	stderr = regexp.MustCompile(`#\d+ of \S+`).ReplaceAllString(stderr, "# of web-1:4711/quickstart:1:c2f1a0b3d4e59687")
 	stderr = regexp.MustCompile(`#\d+`).ReplaceAllString(stderr, "#179516977481431")
+	stderr = strings.ReplaceAll(stderr, "# of", "#179516978493117 of")
 	return regexp.MustCompile(` lost: .*`).ReplaceAllString(stderr, " lost") // the issuer's last reply, if there was one
 }
 

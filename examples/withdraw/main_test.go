@@ -55,7 +55,7 @@ func TestThePausedWithdrawalIsRefused(t *testing.T) {
 	text := strings.ReplaceAll(err.Error(), fmt.Sprint(stale.Token.Number), "1")
 	text, _, _ = strings.Cut(text, " lost:") // the issuer's last reply, if there was one
 	text = strings.TrimSuffix(text, " lost")
-	require.Equal(t, "guard: stale token account/42#1: mark is newer\ntoken: lease on account/42#1", text)
+	require.Equal(t, fmt.Sprintf("guard: stale token account/42#1: overtaken by #%d of %s\ntoken: lease on account/42#1", stale.Mark.Number, stale.Mark.Holder), text)
 }
 
 type program struct {
