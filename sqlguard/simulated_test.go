@@ -14,6 +14,7 @@ import (
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/internal/test/hooktest"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 )
@@ -134,6 +135,28 @@ func TestStepsOfOnce(t *testing.T) {
 			require.Equal(t, append(unit, failpoint.Refused{Err: err}), h.Notes)
 		})
 	}
+}
+
+// A unit that is there, and whose COMMIT is not confirmed, has an unknown outcome: what
+// the program then writes again, it writes after an unknown one.
+func TestStepsOfAUnitThatIsNotConfirmed(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.admitted(33)
+	var h hooktest.Record
+	fault := &commitFault{word: "pg_logical_emit_message"}
+	g := e.by(pgtest.Connect(t, fault.breaks))
+	try := func(want error) func() {
+		return func() {
+			_, err := g.Once(h.Listen(e.ctx(33)), resource, payment, e.pay("first"))
+			require.ErrorIs(t, err, want)
+		}
+	}
+	require.Equal(t, []string{"begin admitted commit applied"}, during(&h, try(nil)))
+	fault.armed.Store(true)
+	require.Equal(t, []string{"begin unknown"}, during(&h, try(guard.ErrUnknown)))
+	require.Equal(t, []string{"begin undone"}, during(&h, try(nil)))
+	require.Equal(t, int64(101), e.balance())
 }
 
 // While a writer is paused at a step, the database is in the state that the step's name

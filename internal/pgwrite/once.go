@@ -89,10 +89,11 @@ func (c *Call) Once(ctx context.Context, resource string, named guard.Unit, fn f
 // that waits for it: see [pgadmit.ConfirmSQL]. In the caller's transaction it is the
 // caller's COMMIT that waits.
 func (c *Call) repeat(ctx context.Context, u *unit, tx pgx.Tx, over session) ([]byte, error) {
+	end := stepUndone
 	defer func() {
 		_ = rollback(ctx, tx) // unless it is committed
 		over.giveBack()
-		c.at(stepUndone)
+		c.at(end)
 	}()
 	result, err := u.first()
 	if err != nil {
@@ -106,6 +107,7 @@ func (c *Call) repeat(ctx context.Context, u *unit, tx pgx.Tx, over session) ([]
 		err = tx.Commit(c.reportedSteps(commit))
 	}
 	if err != nil {
+		end = stepUnknown
 		err = fmt.Errorf("sqlguard: unit %s of %s is there, and it is not known whether the disk and the standbys have it: %w", u.key, u.resource, err)
 		return nil, guard.WithCause(ctx, &OutcomeError{guard.ErrUnknown, err})
 	}
