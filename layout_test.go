@@ -147,12 +147,12 @@ var budgets = map[string]int{
 	"lock":                   1_564,
 	"guard":                  494,
 	"guard/guardtest":        553,
-	"sqlguard":               1_368,
+	"sqlguard":               1_371,
 	"sqlguard/rowguard":      1_058,
-	"sqlguard/stdsql":        2_598,
+	"sqlguard/stdsql":        2_599,
 	"internal/pgadmit":       347,
 	"internal/pgwrite":       1_911,
-	"redisguard":             1_248,
+	"redisguard":             1_257,
 	"httpguard":              2_306,
 	"httpguard/signature":    520,
 	"migrations":             1_408,
@@ -168,12 +168,12 @@ var budgets = map[string]int{
 	"internal/test":          3_196,
 	"cmd/fencepost":          5_370,
 	"contrib":                2_326,
-	"examples":               1_486,
+	"examples":               1_484,
 	"lab":                    2_170,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_589
+const allLines = 49_600
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -62,30 +62,39 @@ func (g *Guard) runScript(ctx context.Context, s *redis.Script, key string, args
 // Mint issues a number for an acquisition of a lock that does not number its holders.
 // Call it right after you acquire the lock, and before you read. In one step it chooses a
 // number above the mark, at least the server's clock in units of 10 µs, raises the mark
-// to it, and returns the token. From then on every older token is refused, whatever the
-// lock's state, so data that is read after Mint is safe to write back. holder must be
+// to it, and returns ctx with the token: write under the returned context. From then on
+// every older token is refused, whatever the lock's state, so data that is read after
+// Mint is safe to write back. [token.FromContext] returns the token itself. holder must be
 // unique to this acquisition.
 //
 // Mint returns [token.ErrInvalid] if a name is invalid, and [token.ErrExhausted] if the
 // mark is already the greatest number. After any other error the mark may have been
 // raised: call Mint again.
-func (g *Guard) Mint(ctx context.Context, resource, holder string) (token.Token, error) {
-	tok, err := token.New(resource, token.MaxNumber, holder)
-	if err != nil {
-		return token.Token{}, err
+//
+// The context beside an error has a token of resource without a number: under it, every
+// guarded write returns [token.ErrInvalid], even if ctx has an older token of resource.
+func (g *Guard) Mint(ctx context.Context, resource, holder string) (context.Context, error) {
+	number, err := g.mint(ctx, resource, holder)
+	return token.NewContext(ctx, token.Token{Resource: resource, Number: number, Holder: holder}), err
+}
+
+// mint returns 0 beside an error.
+func (g *Guard) mint(ctx context.Context, resource, holder string) (number int64, err error) {
+	if _, err := token.New(resource, token.MaxNumber, holder); err != nil {
+		return 0, err
 	}
 	key, err := g.markKey(resource)
 	if err != nil {
-		return token.Token{}, err
+		return 0, err
 	}
 	value, err := g.runScript(asClaim(ctx), mintScript, key, holder)
 	if err == nil {
-		tok.Number, err = minted(key, value)
+		number, err = minted(key, value)
 	}
 	if err != nil {
-		return token.Token{}, guard.WithCause(ctx, failed("mint", resource, err))
+		return 0, guard.WithCause(ctx, failed("mint", resource, err))
 	}
-	return token.New(resource, tok.Number, holder)
+	return number, nil
 }
 
 func minted(key string, value any) (int64, error) {

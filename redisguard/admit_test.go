@@ -194,7 +194,7 @@ func TestMint(t *testing.T) {
 		t.Parallel()
 		e := newEnv(t)
 		before := e.client.Time(t.Context()).Val()
-		first, err := e.guard.Mint(t.Context(), resource, "a")
+		first, err := mintedToken(e.guard.Mint(t.Context(), resource, "a"))
 		require.NoError(t, err)
 		require.Equal(t, resource, first.Resource)
 		require.Equal(t, "a", first.Holder)
@@ -203,7 +203,7 @@ func TestMint(t *testing.T) {
 		require.Equal(t, strconv.FormatInt(first.Number, 10)+" a", e.mark())
 		require.NoError(t, e.guard.Set(token.NewContext(t.Context(), first), resource, e.key, "x", 0))
 
-		second, err := e.guard.Mint(t.Context(), resource, "b")
+		second, err := mintedToken(e.guard.Mint(t.Context(), resource, "b"))
 		require.NoError(t, err)
 		require.Greater(t, second.Number, first.Number)
 		require.ErrorIs(t, e.guard.Set(token.NewContext(t.Context(), first), resource, e.key, "y", 0), guard.ErrStale)
@@ -214,7 +214,7 @@ func TestMint(t *testing.T) {
 		e := newEnv(t)
 		require.NoError(t, e.guard.Admit(t.Context(), tok(token.MaxNumber-2, "a")))
 		for _, want := range []int64{token.MaxNumber - 1, token.MaxNumber} {
-			minted, err := e.guard.Mint(t.Context(), resource, "b")
+			minted, err := mintedToken(e.guard.Mint(t.Context(), resource, "b"))
 			require.NoError(t, err)
 			require.Equal(t, want, minted.Number)
 		}
@@ -246,7 +246,7 @@ func TestMintedNumbersCompareWithThoseOfTheIssuers(t *testing.T) {
 		return grant.Token
 	}
 	first := acquire("first")
-	second, err := e.guard.Mint(t.Context(), resource, "second")
+	second, err := mintedToken(e.guard.Mint(t.Context(), resource, "second"))
 	require.NoError(t, err)
 	require.Greater(t, second.Number, first.Number)
 	require.NoError(t, e.guard.Admit(t.Context(), acquire("third")))

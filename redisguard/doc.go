@@ -45,7 +45,7 @@
 //
 // Redis does not roll back what a script has written before it fails: see [Guard.Eval].
 // A read-modify-write is safe inside one script, or under a token that was claimed by
-// [Guard.Admit] before the read. A write that bypasses the Guard is not fenced. A Guard
+// [Guard.Admit], or minted, before the read. A write that bypasses the Guard is not fenced. A Guard
 // does not take part in your own MULTI or pipeline: it sends a pipeline of one command,
 // which is what a go-redis hook sees. [Guard.TxPipelined] has a pipeline of its own.
 //

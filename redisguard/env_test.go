@@ -12,6 +12,7 @@ import (
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/netfault"
 	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/internal/tokenctx"
 	"github.com/fencepost/fencepost/redisguard"
 	"github.com/fencepost/fencepost/token"
 )
@@ -226,4 +227,9 @@ func (s *server) env() *env { s.Helper(); return envOn(s.T, s.client(), "own") }
 func (e *env) set(setting, value string) {
 	e.Helper()
 	require.NoError(e, e.client.ConfigSet(e.Context(), setting, value).Err())
+}
+
+// mintedToken returns the token of a Mint's context.
+func mintedToken(ctx context.Context, err error) (token.Token, error) {
+	return tokenctx.Entries[token.Token](ctx).Token, err
 }

@@ -249,7 +249,7 @@ func TestAdmitAndMintAreSentAgain(t *testing.T) {
 	require.NoError(t, err)
 	minted := ""
 	done, burnt := held(func() error {
-		found, err := far.Mint(t.Context(), resource, "d")
+		found, err := mintedToken(far.Mint(t.Context(), resource, "d"))
 		minted = fmt.Sprintf("%d d", found.Number)
 		return err
 	})

@@ -11,7 +11,7 @@ const (
 	earlyRead    = "read before Hold: a value was read before the lock was acquired or minted, or from a cache, and written back. Read it under the token, from the guarded database"
 	swallowed    = "a refusal swallowed: the guard refused (%v), and Do returned nil. Return the guard's error"
 	overPool     = "write over the pool: a statement went around the guard's transaction while that was open%s. Make every write with the tx that Update passes"
-	outerContext = "outer context: the guard was called with a context from outside of Hold, which carries no token of %q. Use the context that Hold passes to its function or, for a lock of your own, the one from token.NewContext"
+	outerContext = "outer context: the guard was called with a context from outside of Hold, which carries no token of %q. Use the context that Hold passes to its function or, for a lock of your own, the one that Mint or token.NewContext returns"
 	undone       = "a refusal swallowed: the guard's transaction was rolled back, and Do returned nil. Return the guard's error"
 	insists      = "a refusal retried: the guard refused (%v), and Do tried again under the same token, which is never admitted again. Return the guard's error, or end the Hold and start over"
 	retried      = "retry after unknown: after guard.ErrUnknown Do wrote again, although the first write had been applied. End the Hold, acquire and claim again, and read whether the first was applied; or repeat Once"

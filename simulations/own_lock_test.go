@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/internal/tokenctx"
 	"github.com/fencepost/fencepost/simulations"
 	"github.com/fencepost/fencepost/simulations/pgxpoint"
 	"github.com/fencepost/fencepost/sqlguard"
@@ -60,11 +61,11 @@ func (s *shop) over(db sqlguard.DB) *sqlguard.Guard {
 
 // minted is the program without a mistake.
 func (s *shop) minted(ctx context.Context, session *pgxpool.Conn) error {
-	tok, err := s.over(session).Mint(ctx, "account/42", rand.Text())
+	ctx, err := s.over(session).Mint(ctx, "account/42", rand.Text())
 	if err != nil {
 		return err
 	}
-	return s.work(token.NewContext(ctx, tok))
+	return s.work(ctx)
 }
 
 // For each mistake with an own lock, the verdict names it.
@@ -95,11 +96,10 @@ func nameOwnLocks(t *testing.T) {
 		}},
 		"a read before Mint": {"read before Hold", func(s *shop, ctx context.Context, _ *pgxpool.Conn) error { // hazard G3
 			return s.spend(ctx, s.pool, func(left int) error {
-				tok, err := s.fence.Mint(ctx, "account/42", rand.Text())
+				ctx, err := s.fence.Mint(ctx, "account/42", rand.Text())
 				if err != nil {
 					return err
 				}
-				ctx := token.NewContext(ctx, tok)
 				return s.update(ctx, func(tx pgx.Tx) error { return s.set(ctx, tx, left) })
 			})
 		}},
@@ -126,8 +126,8 @@ func TestExpireThatFailsEndsTheRun(t *testing.T) {
 }
 
 // mint returns a function that numbers a lock under that name.
-func (s *shop) mint(name string) func(ctx context.Context, lock string) (token.Token, error) {
-	return func(ctx context.Context, lock string) (token.Token, error) { return s.fence.Mint(ctx, name, lock) }
+func (s *shop) mint(name string) func(ctx context.Context, lock string) (context.Context, error) {
+	return func(ctx context.Context, lock string) (context.Context, error) { return s.fence.Mint(ctx, name, lock) }
 }
 
 // misnamed is one unit under another name.
@@ -136,7 +136,7 @@ func (s *shop) misnamed(ctx context.Context) error {
 }
 
 // setNX is the subject of a program whose lock is a key in Redis.
-func (s *shop) setNX(number func(ctx context.Context, lock string) (token.Token, error), work func(context.Context) error) simulations.Subject {
+func (s *shop) setNX(number func(ctx context.Context, lock string) (context.Context, error), work func(context.Context) error) simulations.Subject {
 	client, prefix := testenv.Redis(s.t)
 	key := prefix + "lock"
 	subject := s.subject(func(ctx context.Context) error {
@@ -150,11 +150,11 @@ func (s *shop) setNX(number func(ctx context.Context, lock string) (token.Token,
 		}
 		unlock := redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then redis.call("DEL", KEYS[1]) end return 0`)
 		defer unlock.Run(context.WithoutCancel(ctx), client, []string{key}, mine)
-		tok, err := number(ctx, mine)
+		ctx, err := number(ctx, mine)
 		if err != nil {
 			return err
 		}
-		return work(token.NewContext(ctx, tok))
+		return work(ctx)
 	})
 	subject.Issuer, subject.Holds = nil, false
 	subject.Expire = func(ctx context.Context) error { return client.Del(ctx, key).Err() }
@@ -173,7 +173,7 @@ func (s *shop) skipLocked(name string) simulations.Subject {
 			if err := tx.QueryRow(ctx, next).Scan(&id, &runs); err != nil {
 				return err
 			}
-			tok, err = s.fence.MintTx(ctx, tx, fmt.Sprintf(name, id), rand.Text())
+			tok, err = mintedToken(s.fence.MintTx(ctx, tx, fmt.Sprintf(name, id), rand.Text()))
 			return err
 		})
 		return runs, tok, err
@@ -232,14 +232,14 @@ func TestStressOtherSpellingsWithAKeptLockAreNamed(t *testing.T) {
 	}{
 		"numbered by INCR, and read before Update": {"read before Update without Claim|read before Hold", func(s *shop) simulations.Subject {
 			client, prefix := testenv.Redis(s.t)
-			return s.setNX(func(ctx context.Context, lock string) (token.Token, error) {
-				return token.New("account/42", client.Incr(ctx, prefix+"fence").Val(), lock)
+			return s.setNX(func(ctx context.Context, lock string) (context.Context, error) {
+				return token.NewContext(ctx, token.Token{Resource: "account/42", Number: client.Incr(ctx, prefix+"fence").Val(), Holder: lock}), nil
 			}, s.readFirst)
 		}},
 		"minted once, at the start": {"token cached in a struct", func(s *shop) simulations.Subject {
-			tok, err := s.fence.Mint(context.Background(), "account/42", "start")
+			tok, err := mintedToken(s.fence.Mint(context.Background(), "account/42", "start"))
 			require.NoError(s.t, err)
-			return s.setNX(func(context.Context, string) (token.Token, error) { return tok, nil }, s.readFirst)
+			return s.setNX(func(ctx context.Context, _ string) (context.Context, error) { return token.NewContext(ctx, tok), nil }, s.readFirst)
 		}},
 		"minted under a misspelt name":          {"wrong name", func(s *shop) simulations.Subject { return s.setNX(s.mint("accounts/42"), s.readFirst) }},
 		"minted and updated under another name": {"wrong name", func(s *shop) simulations.Subject { return s.setNX(s.mint("accounts/42"), s.misnamed) }},
@@ -247,9 +247,9 @@ func TestStressOtherSpellingsWithAKeptLockAreNamed(t *testing.T) {
 		"minted by the first, and kept": {"token cached in a struct", func(s *shop) simulations.Subject {
 			var once sync.Once
 			var tok token.Token
-			return s.setNX(func(ctx context.Context, lock string) (_ token.Token, err error) {
-				once.Do(func() { tok, err = s.fence.Mint(ctx, "account/42", lock) })
-				return tok, err
+			return s.setNX(func(ctx context.Context, lock string) (_ context.Context, err error) {
+				once.Do(func() { tok, err = mintedToken(s.fence.Mint(ctx, "account/42", lock)) })
+				return token.NewContext(ctx, tok), err
 			}, s.readFirst)
 		}},
 		"a refusal swallowed": {"a refusal swallowed", func(s *shop) simulations.Subject {
@@ -277,4 +277,9 @@ func (s *shop) readFirst(ctx context.Context) error {
 	return s.spend(ctx, s.pool, func(left int) error {
 		return s.update(ctx, func(tx pgx.Tx) error { return s.set(ctx, tx, left) })
 	})
+}
+
+// mintedToken returns the token of a Mint's context.
+func mintedToken(ctx context.Context, err error) (token.Token, error) {
+	return tokenctx.Entries[token.Token](ctx).Token, err
 }

@@ -209,7 +209,7 @@ func TestAdmitIsDurable(t *testing.T) {
 		})
 		require.Equal(t, want, left, "Admit, round %d", round)
 		want, left = raised("minted", func(conn *pgx.Conn) int64 {
-			tok, err := (&sqlguard.Guard{DB: conn}).Mint(t.Context(), "minted", "h")
+			tok, err := mintedToken((&sqlguard.Guard{DB: conn}).Mint(t.Context(), "minted", "h"))
 			require.NoError(t, err)
 			after(conn, 101+2*round)
 			return tok.Number

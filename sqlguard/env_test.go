@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/test/pgtest"
+	"github.com/fencepost/fencepost/internal/tokenctx"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/token"
 )
@@ -228,4 +229,9 @@ func (e *env) mutate(function string, oldnew ...string) {
 	}
 	_, err := e.pool.Exec(e.t.Context(), text)
 	require.NoError(e.t, err)
+}
+
+// mintedToken returns the token of a Mint's context.
+func mintedToken(ctx context.Context, err error) (token.Token, error) {
+	return tokenctx.Entries[token.Token](ctx).Token, err
 }

@@ -129,11 +129,11 @@ func ExampleGuard_JoinAll() {
 func ExampleGuard_Mint() {
 	g := &sqlguard.Guard{DB: pool}
 	// if err := yourLock.Acquire(ctx) ...
-	tok, err := g.Mint(ctx, "account/42", "worker-7:attempt-1")
+	ctx, err := g.Mint(ctx, "account/42", "worker-7:attempt-1")
 	if err != nil {
 		return
 	}
-	err = g.Update(token.NewContext(ctx, tok), "account/42", func(tx pgx.Tx) error {
+	err = g.Update(ctx, "account/42", func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, "UPDATE accounts SET balance = balance - 50 WHERE id = 42")
 		return err
 	})

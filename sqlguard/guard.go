@@ -311,8 +311,9 @@ var errMintInTx = errors.New("sqlguard: Guard.DB is a transaction, and Mint must
 // Mint numbers an acquisition of a lock that does not number its holders. Call it right
 // after the lock was acquired. In one durable transaction of its own on DB, in one round
 // trip, it takes a number above the mark of resource, raises the mark to it, and returns
-// the token. From then on every older token is refused, whatever the lock reports, and
-// what is read after Mint can be written back under the token.
+// ctx with the token: write under the returned context. From then on every older token is
+// refused, whatever the lock reports, and what is read after Mint can be written back.
+// [token.FromContext] returns the token itself.
 //
 // holder names this one acquisition: two acquisitions must never share a name. Mint does
 // not raise the marks that rows of a
@@ -323,36 +324,38 @@ var errMintInTx = errors.New("sqlguard: Guard.DB is a transaction, and Mint must
 // It returns [token.ErrInvalid] if resource or holder is empty, too long, or not a valid
 // name. After [guard.ErrUnknown], call Mint again. It returns an error if DB is a pgx.Tx:
 // see [Guard.MintTx].
-func (g *Guard) Mint(ctx context.Context, resource, holder string) (token.Token, error) {
-	if _, inTx := g.DB.(pgx.Tx); inTx {
-		return token.Token{}, errMintInTx
+//
+// The context beside an error has a token of resource without a number: under it, every
+// guarded write returns [token.ErrInvalid], even if ctx has an older token of resource.
+func (g *Guard) Mint(ctx context.Context, resource, holder string) (context.Context, error) {
+	number, err := int64(0), errMintInTx
+	if _, inTx := g.DB.(pgx.Tx); !inTx {
+		number, err = g.mint(ctx, g.DB, resource, holder)
 	}
-	return g.mint(ctx, g.DB, resource, holder)
+	return token.NewContext(ctx, token.Token{Resource: resource, Number: number, Holder: holder}), err
 }
 
 // MintTx is [Guard.Mint] as a statement of a transaction that the caller has begun. The
 // mark is raised when that transaction commits. MintTx also admits its token there, and
-// other writers of resource wait until the transaction ends. Use the token elsewhere only
-// after the COMMIT. MintTx returns [guard.ErrClaimFirst] if the transaction is REPEATABLE
-// READ or SERIALIZABLE. It does not use DB.
-func (g *Guard) MintTx(ctx context.Context, tx pgx.Tx, resource, holder string) (token.Token, error) {
-	return g.mint(ctx, tx, resource, holder)
+// other writers of resource wait until the transaction ends. Use the returned context
+// elsewhere only after the COMMIT. MintTx returns [guard.ErrClaimFirst] if the transaction
+// is REPEATABLE READ or SERIALIZABLE. It does not use DB.
+func (g *Guard) MintTx(ctx context.Context, tx pgx.Tx, resource, holder string) (context.Context, error) {
+	number, err := g.mint(ctx, tx, resource, holder)
+	return token.NewContext(ctx, token.Token{Resource: resource, Number: number, Holder: holder}), err
 }
 
-func (g *Guard) mint(ctx context.Context, db DB, resource, holder string) (token.Token, error) {
+// mint returns 0 beside an error.
+func (g *Guard) mint(ctx context.Context, db DB, resource, holder string) (int64, error) {
 	highest, err := token.New(resource, token.MaxNumber, holder)
 	if err != nil {
-		return token.Token{}, err
+		return 0, err
 	}
 	c, err := g.call(ctx, db)
 	if err != nil {
-		return token.Token{}, err
+		return 0, err
 	}
-	number, err := c.Mint(ctx, highest)
-	if err != nil {
-		return token.Token{}, err
-	}
-	return token.New(resource, number, holder)
+	return c.Mint(ctx, highest)
 }
 
 // identity identifies the marks of a schema in a database.

@@ -18,9 +18,9 @@ func TestMint(t *testing.T) {
 	inEnv(t, "a minted token is complete, above the mark, and the mark", func(t *testing.T, e *env) {
 		for _, mode := range modes {
 			pool, _ := wired(t, 1, inMode(mode), withSetting("default_transaction_isolation", "serializable"))
-			before, err := e.by(pool).Mint(e.bounded(), resource, "before")
+			before, err := mintedToken(e.by(pool).Mint(e.bounded(), resource, "before"))
 			require.NoError(t, err)
-			tok, err := e.by(pool).Mint(e.bounded(), resource, "me")
+			tok, err := mintedToken(e.by(pool).Mint(e.bounded(), resource, "me"))
 			require.NoError(t, err)
 			require.NoError(t, tok.Validate())
 			require.Equal(t, token.Token{Resource: resource, Number: tok.Number, Holder: "me"}, tok)
@@ -35,7 +35,7 @@ func TestMint(t *testing.T) {
 	inEnv(t, "sixteen at once get sixteen numbers", func(t *testing.T, e *env) {
 		var numbers sync.Map
 		for _, err := range all(func(i int) error {
-			tok, err := e.guard.Mint(e.bounded(), resource, "h")
+			tok, err := mintedToken(e.guard.Mint(e.bounded(), resource, "h"))
 			if _, twice := numbers.LoadOrStore(tok.Number, i); twice {
 				t.Errorf("%s twice", tok)
 			}
@@ -47,7 +47,7 @@ func TestMint(t *testing.T) {
 	inEnv(t, "in the caller's transaction it counts from the commit on, and admits", func(t *testing.T, e *env) {
 		e.admitted(33)
 		tx := e.open(pgx.TxOptions{})
-		tok, err := e.guard.MintTx(e.bounded(), tx, resource, "me")
+		tok, err := mintedToken(e.guard.MintTx(e.bounded(), tx, resource, "me"))
 		require.NoError(t, err)
 		require.NoError(t, e.write(t.Context(), "me")(tx))
 		late := async(func() error { return e.guard.Update(e.ctx(33), resource, e.write(e.bounded(), "late")) })
@@ -131,10 +131,10 @@ func TestFloorIsReported(t *testing.T) {
 func TestMintAfterPrune(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	first, err := e.guard.Mint(e.bounded(), resource, "a")
+	first, err := mintedToken(e.guard.Mint(e.bounded(), resource, "a"))
 	require.NoError(t, err)
 	require.Equal(t, 1, e.prune(first.Number+1))
-	second, err := e.guard.Mint(e.bounded(), resource, "b")
+	second, err := mintedToken(e.guard.Mint(e.bounded(), resource, "b"))
 	require.NoError(t, err)
 	require.Greater(t, second.Number, first.Number)
 	require.ErrorIs(t, e.guard.Admit(e.bounded(), first), guard.ErrStale)

@@ -30,7 +30,7 @@ func TestEveryDoorBehindAPooler(t *testing.T) {
 		}
 		t.Run("Mint", func(t *testing.T) {
 			e.exec("DELETE FROM marks")
-			tok, err := g.Mint(e.bounded(), resource, "minted")
+			tok, err := mintedToken(g.Mint(e.bounded(), resource, "minted"))
 			require.NoError(t, err)
 			require.Equal(t, fmt.Sprintf("%d minted", tok.Number), e.mark(resource))
 		})

@@ -151,7 +151,9 @@ func TestBreakOfALockInMySQL(t *testing.T) {
 	t.Parallel()
 	m := newMarkedMySQL(t)
 	fence := &stdsql.Guard{DB: m.DB, Dialect: stdsql.MySQL}
-	a, err := fence.Mint(t.Context(), pgtest.Resource, "a")
+	minted, err := fence.Mint(t.Context(), pgtest.Resource, "a")
+	require.NoError(t, err)
+	a, err := token.FromContext(minted, pgtest.Resource)
 	require.NoError(t, err)
 	require.NoError(t, fence.Admit(t.Context(), a))
 	raise := breaks(t, `UPDATE fencepost_marks [^;]*`)
@@ -159,7 +161,9 @@ func TestBreakOfALockInMySQL(t *testing.T) {
 	_, err = m.ExecContext(t.Context(), raise[0])
 	require.NoError(t, err)
 	require.ErrorIs(t, fence.Admit(t.Context(), a), guard.ErrStale)
-	b, err := fence.Mint(t.Context(), pgtest.Resource, "b")
+	minted, err = fence.Mint(t.Context(), pgtest.Resource, "b")
+	require.NoError(t, err)
+	b, err := token.FromContext(minted, pgtest.Resource)
 	require.NoError(t, err)
 	require.NoError(t, fence.Admit(t.Context(), b))
 }

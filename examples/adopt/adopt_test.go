@@ -64,12 +64,12 @@ func TestLateCompletionOfAJobIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	_, err = pool.Exec(ctx, "UPDATE jobs SET due = now()") // as if worker-1 had not written for a minute
 	require.NoError(t, err)
-	again, tok, err := adopt.SkipLocked(ctx, pool, "worker-2")
+	again, job, err := adopt.SkipLocked(ctx, pool, "worker-2")
 	require.NoError(t, err)
 	require.Equal(t, id, again)
 
-	require.ErrorIs(t, adopt.Done(ctx, pool, id, late), guard.ErrStale)
-	require.NoError(t, adopt.Done(ctx, pool, id, tok))
+	require.ErrorIs(t, adopt.Done(late, pool, id), guard.ErrStale)
+	require.NoError(t, adopt.Done(job, pool, id))
 }
 
 // patiently calls hold again if the lock does not wait by itself, or if a slow machine

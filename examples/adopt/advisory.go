@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost/fencepost/sqlguard"
-	"github.com/fencepost/fencepost/token"
 )
 
 // Advisory takes a session-level advisory lock on a connection that is in no pool, and
@@ -22,9 +21,9 @@ func Advisory(ctx context.Context, pool *pgxpool.Pool, work func(pgx.Tx) error) 
 	if _, err := session.Exec(ctx, "SELECT pg_advisory_lock(42)"); err != nil {
 		return err
 	}
-	tok, err := (&sqlguard.Guard{DB: session}).Mint(ctx, "account/42", "billing:"+rand.Text())
+	ctx, err = (&sqlguard.Guard{DB: session}).Mint(ctx, "account/42", "billing:"+rand.Text())
 	if err != nil {
 		return err
 	}
-	return sqlguard.Update(token.NewContext(ctx, tok), pool, "account/42", work)
+	return sqlguard.Update(ctx, pool, "account/42", work)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/sqlguard"
-	"github.com/fencepost/fencepost/token"
 )
 
 const advisoryLock = "SELECT pg_advisory_lock(42)"
@@ -79,9 +78,9 @@ func TestAnAdvisoryLockWithTwoHolders(t *testing.T) {
 					lock()
 					ctx := t.Context()
 					if fenced {
-						tok, err := (&sqlguard.Guard{DB: pool}).Mint(ctx, "account/42", holder)
+						var err error
+						ctx, err = (&sqlguard.Guard{DB: pool}).Mint(ctx, "account/42", holder)
 						require.NoError(t, err)
-						ctx = token.NewContext(ctx, tok)
 					}
 					balance := pgtest.Query[int](t, pool, "SELECT balance FROM accounts WHERE id = 42")
 					set := func(tx pgx.Tx) error {

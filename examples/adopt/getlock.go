@@ -7,7 +7,6 @@ import (
 	"errors"
 
 	"github.com/fencepost/fencepost/sqlguard/stdsql"
-	"github.com/fencepost/fencepost/token"
 )
 
 // GetLock keeps MySQL's GET_LOCK on a connection of its own, and draws the number in the
@@ -21,9 +20,9 @@ func GetLock(ctx context.Context, session *sql.Conn, fence *stdsql.Guard, work f
 		return errors.New("adopt: account/42 is locked")
 	}
 	defer session.ExecContext(context.WithoutCancel(ctx), "DO RELEASE_LOCK('account/42')")
-	tok, err := fence.Mint(ctx, "account/42", "billing:"+rand.Text())
+	ctx, err := fence.Mint(ctx, "account/42", "billing:"+rand.Text())
 	if err != nil {
 		return err
 	}
-	return fence.Update(token.NewContext(ctx, tok), "account/42", work)
+	return fence.Update(ctx, "account/42", work)
 }

@@ -66,9 +66,8 @@ func TestJoinTakesTheTransactionsOfLibraries(t *testing.T) {
 			t.Parallel()
 			db := plain(t)
 			fence := &stdsql.Guard{DB: db, IdleTimeout: time.Hour}
-			minted, err := fence.Mint(t.Context(), "account/42", "b")
+			ctx, err := fence.Mint(t.Context(), "account/42", "b")
 			require.NoError(t, err)
-			ctx := token.NewContext(t.Context(), minted)
 			tx, forms := begin(t, db)
 			for _, form := range forms {
 				require.NoError(t, fence.Join(ctx, form, "account/42"), "%T", form)
@@ -88,11 +87,12 @@ func TestJoinTakesTheTransactionsOfLibraries(t *testing.T) {
 			require.Equal(t, int64(110), balance)
 
 			tx, forms = begin(t, db)
-			tok, err := fence.MintTx(t.Context(), forms[0], "account/42", "c")
+			next, err := fence.MintTx(t.Context(), forms[0], "account/42", "c")
 			require.NoError(t, err)
 			require.NoError(t, tx.Commit())
-			require.ErrorIs(t, fence.Admit(t.Context(), minted), guard.ErrStale)
-			require.NoError(t, fence.Admit(t.Context(), tok))
+			nothing := func(*sql.Tx) error { return nil }
+			require.ErrorIs(t, fence.Update(ctx, "account/42", nothing), guard.ErrStale)
+			require.NoError(t, fence.Update(next, "account/42", nothing))
 		})
 	}
 }
@@ -124,9 +124,8 @@ func TestEntInTheGuardsTransaction(t *testing.T) {
 	t.Parallel()
 	db := plain(t)
 	fence := &stdsql.Guard{DB: db, IdleTimeout: time.Hour}
-	tok, err := fence.Mint(t.Context(), "account/42", "a")
+	ctx, err := fence.Mint(t.Context(), "account/42", "a")
 	require.NoError(t, err)
-	ctx := token.NewContext(t.Context(), tok)
 	undone := errors.New("undone")
 	require.Equal(t, undone, fence.Update(ctx, "account/42", func(tx *sql.Tx) error {
 		over := adopt.Inside(tx)

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 
 	"github.com/fencepost/fencepost/sqlguard"
-	"github.com/fencepost/fencepost/token"
 )
 
 // OnStartedLeading returns a callback for client-go's leader election, which draws a
@@ -13,9 +12,9 @@ import (
 // the error of lead, or with nil.
 func OnStartedLeading(fence *sqlguard.Guard, lead func(ctx context.Context) error, exit func(err error)) func(ctx context.Context) {
 	return func(ctx context.Context) {
-		tok, err := fence.Mint(ctx, "leader/billing", "billing:"+rand.Text())
+		ctx, err := fence.Mint(ctx, "leader/billing", "billing:"+rand.Text())
 		if err == nil {
-			err = lead(token.NewContext(ctx, tok))
+			err = lead(ctx)
 		}
 		exit(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/go-redsync/redsync/v4"
 
 	"github.com/fencepost/fencepost/sqlguard/stdsql"
-	"github.com/fencepost/fencepost/token"
 )
 
 // Numbered keeps the redsync mutex, and numbers each acquisition of it in the
@@ -16,9 +15,9 @@ func Numbered(ctx context.Context, mutex *redsync.Mutex, fence *stdsql.Guard, wo
 		return err
 	}
 	defer mutex.UnlockContext(context.WithoutCancel(ctx))
-	tok, err := fence.Mint(ctx, "account/42", mutex.Value())
+	ctx, err := fence.Mint(ctx, "account/42", mutex.Value())
 	if err != nil {
 		return err
 	}
-	return work(token.NewContext(ctx, tok))
+	return work(ctx)
 }

@@ -24,7 +24,11 @@ func TestPausedWriterIsRefused(t *testing.T) {
 			if err := mutex.LockContext(ctx); err != nil {
 				return token.Token{}, err
 			}
-			return fence.Mint(ctx, resource, mutex.Value())
+			ctx, err := fence.Mint(ctx, resource, mutex.Value())
+			if err != nil {
+				return token.Token{}, err
+			}
+			return token.FromContext(ctx, resource)
 		}
 	})
 }

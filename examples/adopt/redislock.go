@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost/fencepost/sqlguard"
-	"github.com/fencepost/fencepost/token"
 )
 
 // Redislock keeps the redislock client and numbers each lock it obtains.
@@ -19,9 +18,10 @@ func Redislock(ctx context.Context, locks *redislock.Client, pool *pgxpool.Pool,
 		return err
 	}
 	defer lock.Release(context.WithoutCancel(ctx))
-	tok, err := (&sqlguard.Guard{DB: pool}).Mint(ctx, "account/42", lock.Token())
+	fence := &sqlguard.Guard{DB: pool}
+	ctx, err = fence.Mint(ctx, "account/42", lock.Token())
 	if err != nil {
 		return err
 	}
-	return sqlguard.Update(token.NewContext(ctx, tok), pool, "account/42", work)
+	return fence.Update(ctx, "account/42", work)
 }

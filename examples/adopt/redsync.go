@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost/fencepost/sqlguard"
-	"github.com/fencepost/fencepost/token"
 )
 
 // Redsync keeps the redsync mutex and numbers each acquisition of it.
@@ -17,9 +16,10 @@ func Redsync(ctx context.Context, mutex *redsync.Mutex, pool *pgxpool.Pool, work
 		return err
 	}
 	defer mutex.UnlockContext(context.WithoutCancel(ctx))
-	tok, err := (&sqlguard.Guard{DB: pool}).Mint(ctx, "account/42", mutex.Value())
+	fence := &sqlguard.Guard{DB: pool}
+	ctx, err := fence.Mint(ctx, "account/42", mutex.Value())
 	if err != nil {
 		return err
 	}
-	return sqlguard.Update(token.NewContext(ctx, tok), pool, "account/42", work)
+	return fence.Update(ctx, "account/42", work)
 }

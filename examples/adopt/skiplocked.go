@@ -9,25 +9,24 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost/fencepost/sqlguard"
-	"github.com/fencepost/fencepost/token"
 )
 
 // SkipLocked claims the next job and numbers the claim, in one transaction.
-func SkipLocked(ctx context.Context, pool *pgxpool.Pool, worker string) (id int64, tok token.Token, err error) {
+func SkipLocked(ctx context.Context, pool *pgxpool.Pool, worker string) (id int64, job context.Context, err error) {
 	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		if err := tx.QueryRow(ctx, nextJob).Scan(&id); err != nil {
 			return err
 		}
-		tok, err = (&sqlguard.Guard{}).MintTx(ctx, tx, fmt.Sprintf("job/%d", id), worker+":"+rand.Text())
+		job, err = (&sqlguard.Guard{}).MintTx(ctx, tx, fmt.Sprintf("job/%d", id), worker+":"+rand.Text())
 		return err
 	})
-	return id, tok, err
+	return id, job, err
 }
 
 // Done completes a job, unless another worker has claimed it since.
-func Done(ctx context.Context, pool *pgxpool.Pool, id int64, tok token.Token) error {
-	db := (&sqlguard.Guard{DB: pool}).On(tok.Resource)
-	_, err := db.Exec(token.NewContext(ctx, tok), "UPDATE jobs SET state = 'done' WHERE id = $1", id)
+func Done(job context.Context, pool *pgxpool.Pool, id int64) error {
+	db := (&sqlguard.Guard{DB: pool}).On(fmt.Sprintf("job/%d", id))
+	_, err := db.Exec(job, "UPDATE jobs SET state = 'done' WHERE id = $1", id)
 	return err
 }
 

@@ -67,8 +67,11 @@ func (q *Queue) Take(ctx context.Context) (*Job, error) {
 		if err := tx.QueryRow(ctx, takeSQL, q.Visible).Scan(&job.ID, &job.Payload, &job.Tries); err != nil {
 			return err
 		}
-		var err error
-		job.tok, err = (&sqlguard.Guard{}).MintTx(ctx, tx, resource(job.ID), q.Worker+":"+rand.Text())
+		ctx, err := (&sqlguard.Guard{}).MintTx(ctx, tx, resource(job.ID), q.Worker+":"+rand.Text())
+		if err != nil {
+			return err
+		}
+		job.tok, err = token.FromContext(ctx, resource(job.ID))
 		return err
 	})
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -24,7 +24,6 @@ import (
 	"github.com/fencepost/fencepost/redisguard"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/sqlguard/stdsql"
-	"github.com/fencepost/fencepost/token"
 )
 
 const (
@@ -37,7 +36,7 @@ const (
 // effects is a server with the effects of units, and its guard. No key is unique: a unit
 // that is applied twice has two effects.
 type effects struct {
-	mint       func(ctx context.Context, resource, holder string) (token.Token, error)
+	mint       func(ctx context.Context, resource, holder string) (context.Context, error)
 	once, twin apply  // with Once, and without it
 	restart    func() // kills the server and starts it again; nil for a shared one
 	count      func() (all, units, sum int)
@@ -122,12 +121,12 @@ func (e effects) run(t *testing.T, first, units int, do apply) int {
 func (e effects) insist(ctx context.Context, unit int, do apply) (value int64) {
 	resource := fmt.Sprint("batch/", unit%5)
 	for try := 0; ctx.Err() == nil; try++ {
-		tok, err := e.mint(ctx, resource, fmt.Sprintf("worker/%d.%d", unit, try))
+		minted, err := e.mint(ctx, resource, fmt.Sprintf("worker/%d.%d", unit, try))
 		if err != nil {
 			time.Sleep(time.Millisecond) // the server may be starting
 			continue
 		}
-		if result, err := do(token.NewContext(ctx, tok), resource, unit, rand.IntN(1e9)); err == nil {
+		if result, err := do(minted, resource, unit, rand.IntN(1e9)); err == nil {
 			value, _ = strconv.ParseInt(result, 10, 64)
 			break
 		}

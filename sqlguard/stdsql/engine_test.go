@@ -165,7 +165,7 @@ func TestReportOnlyTellsOfAnUnfencedEngineAndGoesOn(t *testing.T) {
 		require.NoError(t, g.Admit(t.Context(), tok(34, "b")))
 		require.Equal(t, guard.Mark{Number: 34, Holder: "b"}, db.mark(t, account), "the claim raises the mark")
 		*reported = nil
-		minted, err := g.Mint(t.Context(), account, "c")
+		minted, err := mintedToken(g.Mint(t.Context(), account, "c"))
 		require.NoError(t, err)
 		require.Len(t, *reported, 1)
 		require.ErrorIs(t, (*reported)[0], guard.ErrUnfenced)

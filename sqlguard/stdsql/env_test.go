@@ -20,6 +20,7 @@ import (
 	"github.com/fencepost/fencepost/internal/subprocess"
 	"github.com/fencepost/fencepost/internal/test/leaktest"
 	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/internal/tokenctx"
 	"github.com/fencepost/fencepost/migrations"
 	"github.com/fencepost/fencepost/sqlguard/stdsql"
 	"github.com/fencepost/fencepost/token"
@@ -331,4 +332,9 @@ func onSQLite(t *testing.T, file, settings string) *database {
 func databaseFile(t *testing.T, db querier) string {
 	t.Helper()
 	return one[string](t, db, "SELECT file FROM pragma_database_list")
+}
+
+// mintedToken returns the token of a Mint's context.
+func mintedToken(ctx context.Context, err error) (token.Token, error) {
+	return tokenctx.Entries[token.Token](ctx).Token, err
 }

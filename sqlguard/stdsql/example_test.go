@@ -157,8 +157,7 @@ func ExampleGuard_Mint() {
 	db := exampleDB()
 	defer db.Close()
 	fence := &stdsql.Guard{DB: db, Dialect: stdsql.SQLite}
-	withdraw := func(tok token.Token) error {
-		ctx := token.NewContext(context.Background(), tok)
+	withdraw := func(ctx context.Context) error {
 		return fence.Update(ctx, "account/42", func(tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance - 10 WHERE id = 42")
 			return err
@@ -191,7 +190,11 @@ func ExampleGuard_MintTx() {
 		log.Fatal(err)
 	}
 	defer tx.Rollback()
-	tok, err := fence.MintTx(context.Background(), tx, "job/7", "worker-3:attempt-1")
+	ctx, err := fence.MintTx(context.Background(), tx, "job/7", "worker-3:attempt-1")
+	if err != nil {
+		log.Fatal(err)
+	}
+	tok, err := token.FromContext(ctx, "job/7")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -10,9 +10,10 @@ import (
 
 // Mint numbers an acquisition of a lock that does not number its holders. Call it right
 // after the lock was acquired. In one transaction of its own it takes a number above the
-// mark of resource, raises the mark to it, and returns the token. From then on every
-// older token is refused, whatever the lock reports, and what is read after Mint can be
-// written back under the token.
+// mark of resource, raises the mark to it, and returns ctx with the token: write under the
+// returned context. From then on every older token is refused, whatever the lock reports,
+// and what is read after Mint can be written back. [token.FromContext] returns the token
+// itself.
 //
 // The database computes the number in the statement that raises the mark. It is the
 // highest of three: the clock in units of 10 µs since 1970, the mark plus one, and the
@@ -34,31 +35,33 @@ import (
 //   - [guard.ErrEvicted] if the server ended the session before COMMIT was sent.
 //   - [guard.ErrUnfenced] if the engine is not known to fence.
 //
-// After every error except ErrUnknown the mark is unchanged. In report-only mode Mint
-// works the same way, since the caller needs the number, but ends no session: on
-// PostgreSQL it waits for older writers until ctx ends.
-func (g *Guard) Mint(ctx context.Context, resource, holder string) (token.Token, error) {
-	tok, err := unnumberedToken(resource, holder)
+// After every error except ErrUnknown the mark is unchanged. The context beside an error
+// has a token of resource without a number: under it, every guarded write returns
+// [token.ErrInvalid], even if ctx has an older token of resource.
+//
+// In report-only mode Mint works the same way, since the caller needs the number, but ends
+// no session: on PostgreSQL it waits for older writers until ctx ends.
+func (g *Guard) Mint(ctx context.Context, resource, holder string) (context.Context, error) {
+	tok := token.Token{Resource: resource, Holder: holder}
+	err := mintable(tok)
 	if err != nil {
-		return token.Token{}, err
+		return minted(ctx, tok, err)
 	}
 	c, err := g.newCall(ctx, claiming, tok)
 	if err != nil {
-		return token.Token{}, err
+		return minted(ctx, tok, err)
 	}
 	c.minted = &tok.Number
-	if err := c.claim(asClaim(ctx)); err != nil {
-		return token.Token{}, guard.WithCause(ctx, err)
-	}
-	return minted(ctx, tok)
+	err = c.claim(asClaim(ctx))
+	return minted(ctx, tok, guard.WithCause(ctx, err))
 }
 
 // MintTx is [Guard.Mint] in a transaction that the caller has begun. The mark is raised
-// when that transaction commits, and unchanged if it rolls back. Use the token elsewhere
-// only after the COMMIT. MintTx also admits its token, so what follows in the transaction
-// is guarded without [Guard.Join], and all other writers of resource wait until the
-// transaction ends. Call it before the transaction reads anything that the write depends
-// on. It does not use DB.
+// when that transaction commits, and unchanged if it rolls back. Use the returned context
+// elsewhere only after the COMMIT. MintTx also admits its token, so what follows in the
+// transaction is guarded without [Guard.Join], and all other writers of resource wait
+// until the transaction ends. Call it before the transaction reads anything that the
+// write depends on. It does not use DB.
 //
 // The transaction's snapshot must be taken after the last older write, or what is read
 // after MintTx lacks that write. So MintTx returns [guard.ErrClaimFirst] on PostgreSQL
@@ -72,31 +75,29 @@ func (g *Guard) Mint(ctx context.Context, resource, holder string) (token.Token,
 // within IdleTimeout, since MintTx ends no session, and on SQLite if the transaction has
 // read and another one has written since. After an error the transaction can write
 // nothing more, as after an error of [Guard.Join], which also describes what tx may be.
-func (g *Guard) MintTx(ctx context.Context, tx Tx, resource, holder string) (token.Token, error) {
-	var tok token.Token
+func (g *Guard) MintTx(ctx context.Context, tx Tx, resource, holder string) (context.Context, error) {
+	tok := token.Token{Resource: resource, Holder: holder}
 	err := g.admitInto(ctx, tx, &tok.Number, func(*Guard) ([]token.Token, error) {
-		unnumbered, err := unnumberedToken(resource, holder)
-		tok.Resource, tok.Holder = resource, holder
-		return []token.Token{unnumbered}, err
+		return []token.Token{{Resource: resource, Holder: holder}}, mintable(tok)
 	})
+	return minted(ctx, tok, err)
+}
+
+// minted returns what Mint does, and reports a token that was minted to a simulation. tok
+// may have a number beside an error: that of a COMMIT whose outcome is unknown.
+func minted(ctx context.Context, tok token.Token, err error) (context.Context, error) {
 	if err != nil {
-		return token.Token{}, err
+		tok.Number = 0
+	} else {
+		noteMinted(ctx, tok)
 	}
-	return minted(ctx, tok)
+	return token.NewContext(ctx, tok), err
 }
 
-// minted returns the token that was minted, and reports it to a simulation.
-func minted(ctx context.Context, tok token.Token) (token.Token, error) {
-	noteMinted(ctx, tok)
-	return token.New(tok.Resource, tok.Number, tok.Holder)
-}
-
-// unnumberedToken returns a token without a number, for a mint.
-func unnumberedToken(resource, holder string) (token.Token, error) {
-	if _, err := token.New(resource, token.MaxNumber, holder); err != nil {
-		return token.Token{}, err
-	}
-	return token.Token{Resource: resource, Holder: holder}, nil
+// mintable returns an error if tok is not valid whatever its number.
+func mintable(tok token.Token) error {
+	tok.Number = token.MaxNumber
+	return tok.Validate()
 }
 
 // action describes what an admission does with tok, for error texts.

@@ -29,7 +29,7 @@ func TestMintTxCountsFromTheCommitOn(t *testing.T) {
 		db.claim(t, tok(33, "a"))
 		var minted token.Token
 		require.NoError(t, inTx(t, db, func(tx *sql.Tx) (err error) {
-			minted, err = db.over(nil).MintTx(t.Context(), tx, account, "b")
+			minted, err = mintedToken(db.over(nil).MintTx(t.Context(), tx, account, "b"))
 			require.NoError(t, err)
 			require.Equal(t, guard.Mark{Number: 33, Holder: "a"}, db.mark(t, account), "others see what was")
 			ctx := token.NewContext(t.Context(), minted)
@@ -86,7 +86,7 @@ func TestMintTxInsideAnUpdate(t *testing.T) {
 		ctx := holding(t, 33, "a")
 		var minted token.Token
 		require.NoError(t, db.update(ctx, func(tx *sql.Tx) (err error) {
-			minted, err = db.guard().MintTx(ctx, tx, "job/1", "worker")
+			minted, err = mintedToken(db.guard().MintTx(ctx, tx, "job/1", "worker"))
 			return errors.Join(err, add(ctx, 10)(tx))
 		}))
 		require.Equal(t, guard.Mark{Number: minted.Number, Holder: "worker"}, db.mark(t, "job/1"))

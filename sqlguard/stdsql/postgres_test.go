@@ -197,7 +197,7 @@ func TestPostgresAdmitAndMintAreDurable(t *testing.T) {
 		db := connect(t, "pgx", spare.URL()+"&synchronous_commit=off")
 		g := &stdsql.Guard{DB: db, IdleTimeout: idle}
 		require.NoError(t, g.Admit(t.Context(), tok(33+round, "h")))
-		minted, err := g.Mint(t.Context(), "minted", "h")
+		minted, err := mintedToken(g.Mint(t.Context(), "minted", "h"))
 		require.NoError(t, err)
 		_, err = db.ExecContext(t.Context(), "SELECT fencepost.admit('plain', $1, 'h')", 33+round)
 		require.NoError(t, err)
