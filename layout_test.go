@@ -168,12 +168,12 @@ var budgets = map[string]int{
 	"internal/test":          3_196,
 	"cmd/fencepost":          5_370,
 	"contrib":                2_326,
-	"examples":               1_484,
+	"examples":               1_551,
 	"lab":                    2_170,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_600
+const allLines = 49_667
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,9 @@
 //	getlock.go      GET_LOCK of MySQL
 //	skiplocked.go   a job queue with FOR UPDATE SKIP LOCKED: a job is claimed and numbered in
 //	                one transaction; its completion is refused if another worker has it
+//	interface.go    a lock behind the program's own interface
 //	leading.go      leader election of client-go (Kubernetes): a number for each term
+//	pipeline.go     a lock of bsm/redislock, for data in Redis that a pipeline writes
 //	numbered.go     a mutex of redsync for work over database/sql: the context carries the
 //	                number to the libraries below
 //	databasesql.go  plain statements of database/sql
