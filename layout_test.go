@@ -147,11 +147,11 @@ var budgets = map[string]int{
 	"lock":                   1_564,
 	"guard":                  494,
 	"guard/guardtest":        553,
-	"sqlguard":               1_371,
+	"sqlguard":               1_372,
 	"sqlguard/rowguard":      1_058,
 	"sqlguard/stdsql":        2_599,
 	"internal/pgadmit":       347,
-	"internal/pgwrite":       1_911,
+	"internal/pgwrite":       1_917,
 	"redisguard":             1_257,
 	"httpguard":              2_306,
 	"httpguard/signature":    520,
@@ -173,7 +173,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_667
+const allLines = 49_674
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -322,8 +322,9 @@ var errMintInTx = errors.New("sqlguard: Guard.DB is a transaction, and Mint must
 //
 // Mint waits for older writers as described at [Guard.IdleTimeout]. It does not use Tx.
 // It returns [token.ErrInvalid] if resource or holder is empty, too long, or not a valid
-// name. After [guard.ErrUnknown], call Mint again. It returns an error if DB is a pgx.Tx:
-// see [Guard.MintTx].
+// name, and [token.ErrExhausted] if no number above the mark is left. After
+// [guard.ErrUnknown], call Mint again. It returns an error if DB is a pgx.Tx: see
+// [Guard.MintTx].
 //
 // The context beside an error has a token of resource without a number: under it, every
 // guarded write returns [token.ErrInvalid], even if ctx has an older token of resource.

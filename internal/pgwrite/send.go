@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/pgadmit"
 	"github.com/fencepost/fencepost/internal/writectx"
 	"github.com/fencepost/fencepost/token"
 )
@@ -81,6 +82,9 @@ func (c *Call) Mint(ctx context.Context, tok token.Token) (int64, error) {
 	s, err := c.send(ctx, r)
 	if err == nil {
 		err = s.finish(nil)
+	}
+	if SQLState(err) == pgadmit.Exhausted {
+		err = fmt.Errorf("%w: %w", token.ErrExhausted, err)
 	}
 	if err != nil {
 		return 0, guard.WithCause(ctx, err)
