@@ -95,7 +95,7 @@ func TestDoctorWithoutAServer(t *testing.T) {
 		require.NoError(t, os.Unsetenv(name))
 	}
 	for args, text := range map[string]string{
-		"":                                  "doctor: no server: give --redis=URL, --postgres=URL or --mysql=DSN, or set",
+		"":                                  "give --redis=URL, --postgres=URL or --mysql=DSN, or set FENCEPOST_REDIS_URL, FENCEPOST_POSTGRES_URL or FENCEPOST_MYSQL_DSN (see",
 		"--redis localhost":                 "redis: not a redis:// URL",
 		"--redis redis:u:sekret@locks:6379": "redis: not a redis:// URL with a host",
 		"--postgres postgres://%zz":         "postgres: neither",

@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -185,8 +184,8 @@ func TestMissingFlagsAndServersAreReported(t *testing.T) {
 		args string
 		text string
 	}{
-		"the database":     {"marks list", "no database: give --postgres=URL or --mysql=DSN, or set FENCEPOST_POSTGRES_URL or FENCEPOST_MYSQL_DSN"},
-		"one database":     {"marks list --postgres postgres://h/db --mysql u@tcp(h)/db", "two databases: give --postgres=URL or --mysql=DSN, and unset the variable of the other"},
+		"the database":     {"marks list", "give --postgres=URL or --mysql=DSN, or set FENCEPOST_POSTGRES_URL or FENCEPOST_MYSQL_DSN (see fencepost marks list --help)"},
+		"one database":     {"marks list --postgres postgres://h/db --mysql u@tcp(h)/db", "--postgres and --mysql exclude each other"},
 		"a server":         {"marks list --postgres postgres://u:sekret@127.0.0.1:1/db", "postgres cannot be used"},
 		"a MySQL server":   {"marks list --mysql u:sekret@tcp(127.0.0.1:1)/db", "mysql at 127.0.0.1:1, database db cannot be used: "},
 		"a right URL":      {"marks list --postgres postgres://u:sek%ret@127.0.0.1/db", "postgres: neither"},
@@ -207,31 +206,4 @@ func TestMissingFlagsAndServersAreReported(t *testing.T) {
 			require.NotContains(t, done.err, "sek")
 		})
 	}
-}
-
-// A flag is nearer than a variable of the environment.
-func TestAFlagOverridesTheVariableOfTheOtherDatabase(t *testing.T) {
-	for _, name := range []string{"FENCEPOST_POSTGRES_URL", "FENCEPOST_MYSQL_DSN", "FENCEPOST_SCHEMA"} {
-		t.Setenv(name, "")
-	}
-	run := func(args ...string) string {
-		return execute(t, append([]string{"marks", "list"}, args...)...).err
-	}
-	const postgres, mysql = "postgres://127.0.0.1:1/variable", "u@tcp(127.0.0.1:1)/variable"
-	t.Setenv("FENCEPOST_SCHEMA", "variable")
-	t.Setenv("FENCEPOST_POSTGRES_URL", postgres)
-	require.Contains(t, run(), "postgres cannot be used")
-	require.Contains(t, run("--mysql", "u@tcp(127.0.0.1:1)/flag"), "mysql at 127.0.0.1:1, database flag cannot be used")
-	t.Setenv("FENCEPOST_MYSQL_DSN", mysql)
-	require.Contains(t, run(), "two databases: ")
-	require.Contains(t, run("--postgres", "postgres://127.0.0.1:1/flag"), "postgres cannot be used")
-	require.Contains(t, run("--mysql", "u@tcp(127.0.0.1:1)/flag"), "database flag cannot be used")
-	t.Setenv("FENCEPOST_POSTGRES_URL", "")
-	require.Contains(t, run(), "database variable cannot be used")
-	require.NoError(t, os.Unsetenv("FENCEPOST_POSTGRES_URL"))
-	require.Contains(t, run("--postgres="), "postgres: the URL is empty", "as from an unset variable of a shell")
-	t.Setenv("FENCEPOST_POSTGRES_URL", postgres)
-	require.Contains(t, run("--postgres="), "postgres: the URL is empty")
-	require.NoError(t, os.Unsetenv("FENCEPOST_MYSQL_DSN"))
-	require.Contains(t, run("--mysql="), "mysql: the DSN is empty")
 }

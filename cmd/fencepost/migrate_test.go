@@ -268,7 +268,7 @@ func TestMigrateTakesTheURLFromTheEnvironment(t *testing.T) {
 	cmd.Env = append(cmd.Env, "FENCEPOST_POSTGRES_URL=")
 	text, err := cmd.CombinedOutput()
 	require.Error(t, err)
-	require.Contains(t, string(text), "no database: give --postgres=URL")
+	require.Contains(t, string(text), "give --postgres=URL or --mysql=DSN, or set ")
 	require.Empty(t, os.Getenv("FENCEPOST_POSTGRES_URL"))
 }
 

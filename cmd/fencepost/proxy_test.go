@@ -328,8 +328,8 @@ func (p *proxied) begun(format string, args ...any) net.Conn {
 func TestProxyFlagsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ args, text string }{
-		"no store":                 {"--resource a/{id}", "give --store=URL"},
-		"two stores":               {"--resource a/{id} --store postgres://x --dangerously-memory", "give --store=URL"},
+		"no store":                 {"--resource a/{id}", "give --store=URL or --dangerously-memory, or set FENCEPOST_STORE or FENCEPOST_PROXY_DANGEROUSLY_MEMORY"},
+		"two stores":               {"--resource a/{id} --store postgres://x --dangerously-memory", "--store and --dangerously-memory exclude each other"},
 		"no resource":              {"--dangerously-memory", "missing flags: --resource"},
 		"a wildcard of no route":   {"--dangerously-memory --resource /a/{id}=x/{ix}", "--resource: /a/{id}=x/{ix}: the route does not have the wildcards"},
 		"an open brace":            {"--dangerously-memory --resource a/{id", "want {name}"},

@@ -13,23 +13,15 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/fencepost/fencepost/cmd/fencepost/internal/usage"
 	"github.com/fencepost/fencepost/internal/cli"
 	"github.com/fencepost/fencepost/internal/engine"
 )
 
-// The variables of the flags of [Database].
-const (
-	postgresVariable = "FENCEPOST_POSTGRES_URL"
-	mysqlVariable    = "FENCEPOST_MYSQL_DSN"
-	schemaVariable   = "FENCEPOST_SCHEMA"
-)
-
 // Database has the flags of the commands that work in one database, of either kind.
 type Database struct {
-	Postgres *string `placeholder:"URL" env:"FENCEPOST_POSTGRES_URL" help:"A PostgreSQL database, as postgres://user@host/shop. Every user of this machine can read a password in a flag: use the variable or ~/.pgpass instead."`
-	MySQL    *string `name:"mysql" placeholder:"DSN" env:"FENCEPOST_MYSQL_DSN" help:"A MySQL or MariaDB database, as user@tcp(host:3306)/shop. Use the variable for a DSN with a password."`
-	Schema   string  `placeholder:"NAME" env:"FENCEPOST_SCHEMA" help:"The schema in PostgreSQL, by default fencepost."`
+	Postgres string `server:"one" placeholder:"URL" env:"FENCEPOST_POSTGRES_URL" help:"A PostgreSQL database, as postgres://user@host/shop. Every user of this machine can read a password in a flag: use the variable or ~/.pgpass instead."`
+	MySQL    string `server:"one" name:"mysql" placeholder:"DSN" env:"FENCEPOST_MYSQL_DSN" help:"A MySQL or MariaDB database, as user@tcp(host:3306)/shop. Use the variable for a DSN with a password."`
+	Schema   string `placeholder:"NAME" env:"FENCEPOST_SCHEMA" help:"The schema in PostgreSQL, by default fencepost."`
 
 	DangerouslyTrustEngine bool `help:"Skip the check of the engine. You vouch that it fences as PostgreSQL or MySQL does, or that only one node of a cluster is written to."`
 }
@@ -44,28 +36,16 @@ type Server struct {
 	open func(ctx context.Context) (*sql.DB, error) // within [Timeout]
 }
 
-// Server parses the flags. It returns an error unless exactly one database is given. A flag
-// overrides the variable of the other kind. application is the name that the server shows
-// for the session.
+// Server parses the flags, of which one names a database. application is the name that the
+// server shows for the session.
 func (d *Database) Server(application string) (*Server, error) {
-	postgres, postgresFlagged := given(d.Postgres, postgresVariable)
-	mysql, mysqlFlagged := given(d.MySQL, mysqlVariable)
-	useMySQL := mysql != "" || mysqlFlagged
-	if usePostgres := postgres != "" || postgresFlagged; useMySQL && usePostgres {
-		if mysqlFlagged == postgresFlagged {
-			return nil, errors.New("two databases: give --postgres=URL or --mysql=DSN, and unset the variable of the other")
-		}
-		useMySQL = mysqlFlagged
-	}
 	switch {
-	case useMySQL && d.Schema != "" && d.Schema != os.Getenv(schemaVariable):
+	case d.MySQL == "":
+		return postgresServer(d.Postgres, cmp.Or(d.Schema, "fencepost"), application)
+	case d.Schema != "" && d.Schema != os.Getenv("FENCEPOST_SCHEMA"):
 		return nil, errors.New("--schema is for PostgreSQL: on MySQL the DSN names the database")
-	case useMySQL:
-		return mysqlServer(mysql, application)
-	case postgres != "" || postgresFlagged:
-		return postgresServer(postgres, cmp.Or(d.Schema, "fencepost"), application)
 	}
-	return nil, errors.New("no database: give --postgres=URL or --mysql=DSN, or set " + postgresVariable + " or " + mysqlVariable)
+	return mysqlServer(d.MySQL, application)
 }
 
 // Use connects, and calls fn with a context that a signal ends.
@@ -84,16 +64,6 @@ func (d *Database) Use(application string, fn func(ctx context.Context, server *
 	return WithCause(ctx, fn(ctx, server, pool))
 }
 
-// given returns the value of a flag, and whether the command line has the flag, as far as its
-// value tells. An empty flag, as from an unset shell variable, counts: the command would
-// otherwise work in the database of the other kind's variable.
-func given(flag *string, variable string) (value string, flagged bool) {
-	if flag == nil {
-		return "", false
-	}
-	return *flag, *flag != os.Getenv(variable) || usage.IsEmptyFlag(flag, variable)
-}
-
 func postgresServer(url, schema, application string) (*Server, error) {
 	config, err := PostgresConfig(url, application)
 	if err != nil {
@@ -107,9 +77,6 @@ func postgresServer(url, schema, application string) (*Server, error) {
 }
 
 func mysqlServer(dsn, application string) (*Server, error) {
-	if dsn == "" { // the driver would try its default server
-		return nil, errors.New("mysql: the DSN is empty")
-	}
 	config, err := MySQLConfig(dsn, application)
 	if err != nil {
 		return nil, err

@@ -23,9 +23,9 @@ import (
 
 // Cmd is the command fencepost doctor.
 type Cmd struct {
-	Redis        []string `placeholder:"URL" sep:"none" env:"FENCEPOST_REDIS_URL" help:"Examine this Redis, by the program's URL. Repeatable, for each node. Every user of this machine can read a password in a flag: use the variable instead."`
-	Postgres     string   `placeholder:"URL" env:"FENCEPOST_POSTGRES_URL" help:"Examine this PostgreSQL, by the program's URL."`
-	MySQL        string   `name:"mysql" placeholder:"DSN" env:"FENCEPOST_MYSQL_DSN" help:"Examine the engine of this MySQL or MariaDB, by the program's DSN, as user@tcp(host:3306)/shop. Use the variable for a DSN with a password."`
+	Redis        []string `server:"all" placeholder:"URL" sep:"none" env:"FENCEPOST_REDIS_URL" help:"Examine this Redis, by the program's URL. Repeatable, for each node. Every user of this machine can read a password in a flag: use the variable instead."`
+	Postgres     string   `server:"all" placeholder:"URL" env:"FENCEPOST_POSTGRES_URL" help:"Examine this PostgreSQL, by the program's URL."`
+	MySQL        string   `name:"mysql" server:"all" placeholder:"DSN" env:"FENCEPOST_MYSQL_DSN" help:"Examine the engine of this MySQL or MariaDB, by the program's DSN, as user@tcp(host:3306)/shop. Use the variable for a DSN with a password."`
 	Schema       string   `default:"fencepost" placeholder:"NAME" help:"The schema in PostgreSQL (${default})."`
 	Prefix       string   `default:"fencepost" placeholder:"PREFIX" help:"The prefix of the keys in Redis (${default})."`
 	AllowUnknown bool     `help:"Exit status 0 also if a server hides settings, as managed services do."`
@@ -110,9 +110,6 @@ func (c *Cmd) examinations() (all []func(ctx context.Context) (*Report, error), 
 			return nil, err
 		}
 		all = append(all, func(ctx context.Context) (*Report, error) { return examineMySQL(ctx, config) })
-	}
-	if len(all) == 0 {
-		return nil, errors.New("doctor: no server: give --redis=URL, --postgres=URL or --mysql=DSN, or set FENCEPOST_REDIS_URL, FENCEPOST_POSTGRES_URL or FENCEPOST_MYSQL_DSN")
 	}
 	return all, nil
 }

@@ -35,9 +35,9 @@ type Cmd struct {
 	Admin    string   `placeholder:"ADDR" help:"Serve /livez, /readyz and /metrics there; off by default."`
 	Resource []string `required:"" sep:"none" placeholder:"[ROUTE=]RESOURCE,…" help:"The resources of a request: a pattern of Go's ServeMux, and names that its wildcards fill, as /accounts/{id}=account/{id}. Without a ROUTE the name is the path: account/{id} guards /account/{id} and all paths below it. Repeatable."`
 
-	Store             string `env:"FENCEPOST_STORE" placeholder:"URL" help:"The server that has the marks: postgres:// or redis://. Every user of this machine can read a password in a flag: use the variable or ~/.pgpass instead."`
+	Store             string `server:"one" env:"FENCEPOST_STORE" placeholder:"URL" help:"The server that has the marks: postgres:// or redis://. Every user of this machine can read a password in a flag: use the variable or ~/.pgpass instead."`
 	Schema            string `default:"fencepost" placeholder:"NAME" help:"The schema in PostgreSQL (${default})."`
-	DangerouslyMemory bool   `help:"Keep the marks in this process. They are lost when it ends, and tokens that were refused are admitted again."`
+	DangerouslyMemory bool   `server:"one" help:"Keep the marks in this process. They are lost when it ends, and tokens that were refused are admitted again."`
 	SignatureKeys     string `placeholder:"FILE" help:"Refuse tokens without a signature by one of these keys. Each line has an id and base64. SIGHUP reads the file again."`
 
 	DangerouslyReportOnly    bool `help:"Compare and log tokens, and refuse nothing."`
@@ -62,7 +62,7 @@ func (Cmd) Help() string {
 
 Examples:
   fencepost proxy --upstream http://127.0.0.1:9000 --store postgres://proxy@db/marks --resource 'account/{id}'
-  fencepost proxy --upstream http://127.0.0.1:9000 --resource '/accounts/{id}=account/{id}' --admin 127.0.0.1:8081`
+  FENCEPOST_STORE=redis://:secret@marks:6379 fencepost proxy --upstream http://127.0.0.1:9000 --resource '/accounts/{id}=account/{id}' --admin 127.0.0.1:8081`
 }
 
 // Run is called by kong.
@@ -87,8 +87,6 @@ func (c *Cmd) Run(std cli.Streams) error {
 // does not answer.
 func (c *Cmd) proxy(ctx context.Context, log *slog.Logger) (*proxy, error) {
 	switch u := c.Upstream; {
-	case (c.Store == "") == !c.DangerouslyMemory:
-		return nil, errors.New("give --store=URL (or set FENCEPOST_STORE), or else --dangerously-memory")
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "":
 		return nil, errors.New("--upstream: want http:// or https://, a host and a path, and nothing else")
 	case min(c.Timeout, c.Wait) <= 0, c.MaxInFlight <= 0, c.MaxBody <= 0:

@@ -38,15 +38,14 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/fencepost/fencepost/cmd/fencepost/internal/usage"
 	"github.com/fencepost/fencepost/internal/cli"
 	"github.com/fencepost/fencepost/token"
 )
 
 // Cmd is the command fencepost run.
 type Cmd struct {
-	Redis    *string       `env:"FENCEPOST_REDIS_URL" placeholder:"URL" help:"Keep the lock in this Redis. Every user of the machine can read a password in a flag: set the variable instead."`
-	Postgres *string       `env:"FENCEPOST_POSTGRES_URL" placeholder:"URL" help:"Keep the lock in this PostgreSQL database, in the tables of fencepost migrate up."`
+	Redis    string        `server:"one" env:"FENCEPOST_REDIS_URL" placeholder:"URL" help:"Keep the lock in this Redis. Every user of the machine can read a password in a flag: set the variable instead."`
+	Postgres string        `server:"one" env:"FENCEPOST_POSTGRES_URL" placeholder:"URL" help:"Keep the lock in this PostgreSQL database, in the tables of fencepost migrate up."`
 	Prefix   string        `placeholder:"PREFIX" help:"The prefix of the keys in Redis, by default fencepost."`
 	Schema   string        `placeholder:"NAME" help:"The schema in PostgreSQL, by default fencepost."`
 	TTL      time.Duration `name:"ttl" default:"30s" help:"How long the lock lasts if this machine fails. It is renewed while the program runs."`
@@ -129,26 +128,12 @@ func (c *Cmd) check() error {
 		return errNoGroups
 	case len(c.Command) == 0:
 		return errors.New("no command: give the program behind --")
-	case usage.IsEmptyFlag(c.Redis, "FENCEPOST_REDIS_URL"), usage.IsEmptyFlag(c.Postgres, "FENCEPOST_POSTGRES_URL"):
-		// The run would otherwise take its lock in the store of the other flag's variable, and
-		// other machines would take theirs in the right one.
-		return errors.New("--redis or --postgres is empty")
-	case (valueOf(c.Redis) == "") == (valueOf(c.Postgres) == ""):
-		return errors.New("give --redis or --postgres, but not both: FENCEPOST_REDIS_URL and FENCEPOST_POSTGRES_URL count too")
 	case c.Grace > c.TTL/5:
 		return fmt.Errorf("--grace: %s: must be at most a fifth of --ttl, %s", c.Grace, c.TTL/5)
 	case c.HeldStatus < 0 || c.HeldStatus > 255:
 		return fmt.Errorf("--held-status: %d: must be 0 to 255", c.HeldStatus)
 	}
 	return nil
-}
-
-// valueOf returns the value of a flag, or "" if it was not given.
-func valueOf(flag *string) string {
-	if flag == nil {
-		return ""
-	}
-	return *flag
 }
 
 // The exit statuses that are not the program's own. Those from 124 to 127 are the same as

@@ -119,7 +119,7 @@ func (c *Cmd) open(ctx context.Context) (lockStore, error) {
 	ctx, cancel := connect.Within(ctx)
 	defer cancel()
 	open := c.openRedis
-	if valueOf(c.Postgres) != "" {
+	if c.Postgres != "" {
 		open = c.openPostgres
 	}
 	store, err := open()
@@ -134,7 +134,7 @@ func (c *Cmd) open(ctx context.Context) (lockStore, error) {
 }
 
 func (c *Cmd) openRedis() (lockStore, error) {
-	client, ping, err := connect.Redis(valueOf(c.Redis), "--redis")
+	client, ping, err := connect.Redis(c.Redis, "--redis")
 	if err != nil {
 		return lockStore{}, err
 	}
@@ -143,7 +143,7 @@ func (c *Cmd) openRedis() (lockStore, error) {
 }
 
 func (c *Cmd) openPostgres() (lockStore, error) {
-	config, err := connect.PostgresPool(valueOf(c.Postgres), "--postgres", "fencepost run")
+	config, err := connect.PostgresPool(c.Postgres, "--postgres", "fencepost run")
 	if err != nil {
 		return lockStore{}, err
 	}

@@ -22,6 +22,7 @@ func Options() []kong.Option {
 	return []kong.Option{
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
 		kong.PostBuild(func(k *kong.Kong) error { addVariables(k.Model.Node, "FENCEPOST"); return nil }),
+		kong.WithAfterApply(chooseServers),
 		// With any resolver, an invalid variable is an error only if its flag is not given.
 		kong.Resolvers(kong.ResolverFunc(func(*kong.Context, *kong.Path, *kong.Flag) (any, error) { return nil, nil })),
 	}
@@ -64,6 +65,55 @@ func addVariables(node *kong.Node, prefix string) {
 }
 
 func variable(name string) string { return strings.ToUpper(strings.ReplaceAll(name, "-", "_")) }
+
+// chooseServers reads the flags with the tag server. A flag takes precedence over the variables
+// of all others, and an empty variable counts as unset. It returns an error for an empty flag,
+// as from an unset shell variable, if no server is left, and, unless the tag is "all", if
+// several are.
+func chooseServers(ctx *kong.Context) error {
+	onLine := map[*kong.Value]bool{}
+	for _, path := range ctx.Path {
+		switch flag := path.Flag; {
+		case flag == nil || !flag.Tag.Has("server"):
+		case !flag.Target.IsZero():
+			onLine[flag.Value] = true
+		case !flag.IsBool():
+			return fmt.Errorf("--%s is empty", flag.Name)
+		}
+	}
+	var flags, variables, given, set []string
+	several := false
+	for _, flag := range ctx.Flags() {
+		if !flag.Tag.Has("server") {
+			continue
+		}
+		variable := flag.Envs[0]
+		flags, variables, several = append(flags, flag.Summary()), append(variables, variable), flag.Tag.Get("server") == "all"
+		switch {
+		case onLine[flag.Value]:
+			given = append(given, "--"+flag.Name)
+		case len(onLine) > 0 || os.Getenv(variable) == "":
+			flag.Target.SetZero()
+		case !flag.Target.IsZero():
+			set = append(set, variable)
+		}
+	}
+	switch {
+	case len(flags) > 0 && len(given)+len(set) == 0:
+		return fmt.Errorf("give %s, or set %s", list(flags, "or"), list(variables, "or"))
+	case len(given) > 1 && !several:
+		return fmt.Errorf("%s exclude each other", list(given, "and"))
+	case len(set) > 1 && !several:
+		return fmt.Errorf("%s exclude each other: give %s", list(set, "and"), list(flags, "or"))
+	}
+	return nil
+}
+
+// list joins names, as a, b or c.
+func list(names []string, last string) string {
+	end := max(0, len(names)-2)
+	return strings.Join(append(names[:end:end], strings.Join(names[end:], " "+last+" ")), ", ")
+}
 
 // IsEmptyFlag reports whether the command line gives an empty flag, as from an unset shell
 // variable. Without an error, the command would do what it does without the flag. An empty
