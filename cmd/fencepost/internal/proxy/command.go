@@ -22,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/usage"
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
 	"github.com/fencepost/fencepost/httpguard/signature"
@@ -30,10 +31,10 @@ import (
 
 // Cmd is the command fencepost proxy.
 type Cmd struct {
-	Upstream *url.URL `required:"" placeholder:"URL" help:"The service: http:// or https://, with a path that is put in front of every other, if any."`
-	Listen   string   `default:"127.0.0.1:8080" placeholder:"ADDR" help:"The address to listen on (${default})."`
-	Admin    string   `placeholder:"ADDR" help:"Serve /livez, /readyz and /metrics there; off by default."`
-	Resource []string `required:"" sep:"none" placeholder:"[ROUTE=]RESOURCE,…" help:"The resources of a request: a pattern of Go's ServeMux, and names that its wildcards fill, as /accounts/{id}=account/{id}. Without a ROUTE the name is the path: account/{id} guards /account/{id} and all paths below it. Repeatable."`
+	Upstream *url.URL      `required:"" placeholder:"URL" help:"The service: http:// or https://, with a path that is put in front of every other, if any."`
+	Listen   usage.Address `default:"127.0.0.1:8080" placeholder:"ADDR" help:"The address to listen on (${default}). A port alone is on 127.0.0.1; 0.0.0.0:8080 is on every interface."`
+	Admin    usage.Address `placeholder:"ADDR" help:"Serve /livez, /readyz and /metrics there, an address as of --listen; off by default."`
+	Resource []string      `required:"" sep:"none" placeholder:"[ROUTE=]RESOURCE,…" help:"The resources of a request: a pattern of Go's ServeMux, and names that its wildcards fill, as /accounts/{id}=account/{id}. Without a ROUTE the name is the path: account/{id} guards /account/{id} and all paths below it. Repeatable."`
 
 	Store             string `server:"one" env:"FENCEPOST_STORE" placeholder:"URL" help:"The server that has the marks: postgres:// or redis://. Every user of this machine can read a password in a flag: use the variable or ~/.pgpass instead."`
 	Schema            string `default:"fencepost" placeholder:"NAME" help:"The schema in PostgreSQL (${default})."`
@@ -188,8 +189,8 @@ func (p *proxy) serve() error {
 }
 
 // listen serves on a listener of its own. The channel gets why that has ended.
-func (p *proxy) listen(flag, address string, server *http.Server, failed chan<- error) error {
-	listener, err := net.Listen("tcp", address)
+func (p *proxy) listen(flag string, address usage.Address, server *http.Server, failed chan<- error) error {
+	listener, err := net.Listen("tcp", string(address))
 	if err != nil {
 		return fmt.Errorf("--%s: %w", flag, err)
 	}

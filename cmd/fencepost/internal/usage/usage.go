@@ -1,14 +1,18 @@
 // Package usage is how the command fencepost is used, whatever it is used for: variables
-// for its flags, durations, and the commands help and version. They are made from kong's model of the commands, as --help is.
+// for its flags, flags of servers, durations, addresses, and the commands help and version.
+// They are made from kong's model of the commands, as --help is.
 package usage
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"reflect"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,6 +42,23 @@ func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 		target.SetInt(int64(d))
 	}
 	return err
+}
+
+// Address is the value of a flag with an address to listen on.
+type Address string
+
+// UnmarshalText is called by kong. A port without a host is one of 127.0.0.1, because that of
+// every interface would open it to the network.
+func (a *Address) UnmarshalText(text []byte) error {
+	host, port, err := net.SplitHostPort(string(text))
+	if !strings.Contains(string(text), ":") {
+		port, err = string(text), nil
+	}
+	if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil {
+		return fmt.Errorf("%q is not an address to listen on, as 8080 (on 127.0.0.1 only), 10.0.0.5:8080, or 0.0.0.0:8080 (on all)", text)
+	}
+	*a = Address(net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port))
+	return nil
 }
 
 // addVariables gives each flag of node and of its commands an environment variable, unless

@@ -41,3 +41,20 @@ func TestNoColorAndDurations(t *testing.T) { // sets the environment: not parall
 		require.Equal(t, expected, text)
 	}
 }
+
+func TestAddress(t *testing.T) {
+	t.Parallel()
+	for text, expected := range map[string]string{
+		"8080": "127.0.0.1:8080", ":8080": "127.0.0.1:8080", "0": "127.0.0.1:0", "localhost:80": "localhost:80", "0.0.0.0:65535": "0.0.0.0:65535",
+		"[::]:80": "[::]:80", "[fe80::1%eth0]:80": "[fe80::1%eth0]:80",
+	} {
+		var a Address
+		require.NoError(t, a.UnmarshalText([]byte(text)), text)
+		require.EqualValues(t, expected, a)
+	}
+	for _, text := range []string{"", ":", "host", "host:", "127.0.0.1", "::1", "::1:80", "[::1]", "[::1]80", ":http", ":65536", "-1", ":+1", "1:2:3", "80/tcp", "http://h:80"} {
+		var a Address
+		require.ErrorContains(t, a.UnmarshalText([]byte(text)), "is not an address to listen on", text)
+		require.Empty(t, a)
+	}
+}
