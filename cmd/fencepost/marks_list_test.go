@@ -26,8 +26,8 @@ func testMarksList(t *testing.T, newMarked func(t *testing.T) *marked) {
 
 	for args, lines := range map[string][]string{ // the beginnings of the lines below the heading
 		"--highest": {
-			"  account/2  999999999999999  forged    2286-11-20 17:46:39.99 UTC  9", fmt.Sprintf("  account/1  %d  worker 1  %s  1h", hour, date(hour)),
-			"  order/1    6                worker 2  1970-01-01 00:00:00.00 UTC  2", "  account/%  5                größe     1970-01-01 00:00:00.00 UTC  2",
+			"  account/2  999999999999999  forged    2286-11-20T17:46:39.99Z  9", fmt.Sprintf("  account/1  %d  worker 1  %s  1h", hour, date(hour)),
+			"  order/1    6                worker 2  1970-01-01T00:00:00.00Z  2", "  account/%  5                größe     1970-01-01T00:00:00.00Z  2",
 			"4 of 4 marks\n",
 		},
 		"--prefix account/ --limit 2": {"  account/%", "  account/1", "2 of 3 marks that begin with account/\n"},

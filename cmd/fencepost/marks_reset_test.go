@@ -33,7 +33,7 @@ func testMarksReset(t *testing.T, newMarked func(t *testing.T) *marked) {
 		require.GreaterOrEqual(t, n, low)
 		require.LessOrEqual(t, n, m.ago(0))
 		require.Regexp(t, "^reset/.+/.+", holder)
-		require.Regexp(t, `^The mark of account/42 is 999999999999999 \(2286-11-20 17:46:39.99 UTC, \d+d ahead\), of forged.\nType the resource to lower its mark: $`, done.err)
+		require.Regexp(t, `^The mark of account/42 is 999999999999999 \(2286-11-20T17:46:39.99Z, \d+d ahead\), of forged.\nType the resource to lower its mark: $`, done.err)
 		require.Contains(t, done.out, fmt.Sprintf("The mark of account/42 was 999999999999999, of forged. It is %d (%s) now.", n, date(n)))
 		require.ErrorContains(t, m.tryAdmit("account/42", old, "zombie"), "stale token")
 		require.NoError(t, m.tryAdmit("account/42", m.ago(0), "next"))
@@ -88,7 +88,7 @@ func testMarksReset(t *testing.T, newMarked func(t *testing.T) *marked) {
 			"account/42":             "the mark of account/42 is not above the server's clock, so issuers reach it: --number=N resets it all the same",
 			"account/43":             "account/43 has no mark: nothing to reset",
 			"account/42 --number 44": "marks: number 44 must be at least 45: ", "account/42 --number 0": "marks: number 0 must be at least 45: ",
-			"account/42 --number 999999999999999":     "marks: number 999999999999999 is 2286-11-20 17:46:39.99 UTC, 9",
+			"account/42 --number 999999999999999":     "marks: number 999999999999999 is 2286-11-20T17:46:39.99Z, 9",
 			"account/42 --number 9223372036854775807": "marks: number 9223372036854775807 must be at most 999999999999999\n",
 			"account/42 --wait 0s":                    "wait: 0s: must be at least 1ms",
 		} {

@@ -29,7 +29,7 @@ func testMarksShow(t *testing.T, newMarked func(t *testing.T) *marked) {
 		} {
 			require.Contains(t, done.out, text)
 		}
-		require.Regexp(t, ` UTC, 1h[0-9]+m`, done.out)
+		require.Regexp(t, `Z, 1h[0-9]+m`, done.out)
 		require.NotContains(t, done.out, "forged")
 	})
 	t.Run("prints that the floor applies, with status 1", func(t *testing.T) {
@@ -40,7 +40,7 @@ func testMarksShow(t *testing.T, newMarked func(t *testing.T) *marked) {
 		require.Equal(t, 1, done.status)
 		require.Empty(t, done.err)
 		require.Contains(t, done.out, "none: the floor applies")
-		require.Contains(t, done.out, "  floor  1000, 1970-01-01 00:00:00.01 UTC, ")
+		require.Contains(t, done.out, "  floor  1000, 1970-01-01T00:00:00.01Z, ")
 
 		done = m.run("show", "--json", "account/42")
 		require.Equal(t, 1, done.status)

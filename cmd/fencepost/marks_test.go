@@ -27,7 +27,7 @@ const unit = 10 * time.Microsecond
 
 // date is the time of a number, as the command prints it.
 func date(n int64) string {
-	return time.UnixMicro(n * unit.Microseconds()).UTC().Format("2006-01-02 15:04:05.00 MST")
+	return time.UnixMicro(n * unit.Microseconds()).UTC().Format("2006-01-02T15:04:05.00Z07:00")
 }
 
 // marked is a database with marks, for fencepost marks.

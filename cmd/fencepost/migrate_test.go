@@ -107,7 +107,7 @@ func testMigrate(t *testing.T, m migrated) {
 		require.Equal(t, status, done.status, done.err)
 		require.Equal(t, out, done.out)
 	}
-	missing, version := each(m.names, "missing              ", ""), len(m.names)
+	missing, version := each(m.names, "missing               ", ""), len(m.names)
 	absent := "wrong: " + m.absent + "\n"
 	run(1, missing+absent, "status")
 	run(1, absent, "check")
@@ -120,10 +120,10 @@ func testMigrate(t *testing.T, m migrated) {
 	done := execute(t, append([]string{"migrate", "status"}, m.flags...)...)
 	require.Zero(t, done.status, done.err)
 	for i, line := range strings.Split(strings.TrimSpace(done.out), "\n") {
-		at, err := time.Parse(time.DateTime, line[:19])
+		at, err := time.Parse(time.RFC3339, line[:20])
 		require.NoError(t, err)
 		require.WithinDuration(t, time.Now(), at, time.Hour)
-		require.Equal(t, "  "+m.names[i], line[19:])
+		require.Equal(t, "  "+m.names[i], line[20:])
 	}
 
 	db := m.open(t)
@@ -287,7 +287,7 @@ func TestMigrateStatusHasTheVersionOfTheDatabase(t *testing.T) {
 	require.Equal(t, each(reversed(names[2:]), "removed  ", ""), done.out)
 	done = execute(t, "migrate", "status", "--postgres", server)
 	require.Equal(t, 1, done.status)
-	require.Contains(t, done.out, "missing              00003_protect.sql\n")
+	require.Contains(t, done.out, "missing               00003_protect.sql\n")
 	require.Contains(t, done.out, `wrong: schema "fencepost" is at version 2, and this program needs 10: `)
 }
 

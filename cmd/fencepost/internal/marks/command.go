@@ -112,7 +112,7 @@ const unit = 10 * time.Microsecond
 
 func (n number) time() time.Time { return time.UnixMicro(int64(n) * unit.Microseconds()).UTC() }
 
-func (n number) date() string { return n.time().Format("2006-01-02 15:04:05.00 MST") }
+func (n number) date() string { return n.time().Format("2006-01-02T15:04:05.00Z07:00") }
 
 // age returns the distance from the server's clock, as 1h2m3.4s ago, or 12d ahead.
 func (n number) age(clock number) string {

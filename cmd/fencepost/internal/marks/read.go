@@ -141,6 +141,9 @@ func (c *showCmd) Run(std cli.Streams, m *Cmd) error {
 			err = db.each(ctx, sessionsSQL, []any{c.Resource}, func(row *sql.Rows) error {
 				var w session
 				err := row.Scan(&w.PID, &w.Mode, &w.Granted, &w.Role, &w.Application, &w.State, &w.Since)
+				if w.Since != nil {
+					*w.Since = w.Since.UTC()
+				}
 				s.Sessions = append(s.Sessions, w)
 				return err
 			})

@@ -41,9 +41,9 @@ func (c *statusCmd) Run(std cli.Streams) error {
 		for _, m := range status {
 			line, when := newMigration(m), "missing"
 			if line.AppliedAt != nil {
-				when = m.AppliedAt.Format(time.DateTime)
+				when = m.AppliedAt.Format(time.RFC3339)
 			}
-			if err := c.print(std.Out, line, fmt.Sprintf("%-19s  %s", when, line.name())); err != nil {
+			if err := c.print(std.Out, line, fmt.Sprintf("%-20s  %s", when, line.name())); err != nil {
 				return err
 			}
 			missing = missing || line.AppliedAt == nil
