@@ -166,14 +166,14 @@ var budgets = map[string]int{
 	"internal/history":       2_447,
 	"internal/timeline":      738,
 	"internal/test":          3_196,
-	"cmd/fencepost":          5_392,
+	"cmd/fencepost":          5_404,
 	"contrib":                2_326,
 	"examples":               1_551,
 	"lab":                    2_170,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_696
+const allLines = 49_708
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

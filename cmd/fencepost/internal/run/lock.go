@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -142,8 +143,19 @@ func (c *Cmd) openRedis() (lockStore, error) {
 	return lockStore{Issuer: issuer, ping: ping, close: func() { issuer.Close(); client.Close() }}, nil
 }
 
+// application returns what pg_stat_activity shows for the sessions of the lock called name: at
+// most the 63 bytes that the server keeps.
+func application(name string) string {
+	name = "fencepost run " + name
+	end := min(len(name), 63)
+	for end < len(name) && !utf8.RuneStart(name[end]) {
+		end--
+	}
+	return name[:end]
+}
+
 func (c *Cmd) openPostgres() (lockStore, error) {
-	config, err := connect.PostgresPool(c.Postgres, "--postgres", "fencepost run")
+	config, err := connect.PostgresPool(c.Postgres, "--postgres", application(c.Name))
 	if err != nil {
 		return lockStore{}, err
 	}
