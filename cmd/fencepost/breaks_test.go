@@ -58,9 +58,16 @@ func TestBreakOfALockInPostgres(t *testing.T) {
 	end := breaks(t, "SELECT (holder FROM fencepost.leases|fencepost.release)[^`]*")
 	require.Len(t, raise, 3)
 	require.Len(t, end, 2)
+	names := map[string]string{"resource": pgtest.Resource, "id": "42"}
+	for i := range raise {
+		raise[i] = inPsql(raise[i], names)
+	}
 	release := func() {
 		t.Helper()
-		require.True(t, pgtest.Query[bool](t, pool, strings.ReplaceAll(end[1], "HOLDER", pgtest.Query[string](t, pool, end[0]))))
+		holder, found := strings.CutSuffix(inPsql(end[0], names), ` \gset`)
+		require.True(t, found)
+		names["holder"] = pgtest.Query[string](t, pool, holder)
+		require.True(t, pgtest.Query[bool](t, pool, inPsql(end[1], names)))
 	}
 
 	// The twin: without the first step, the old holder writes on.
@@ -149,21 +156,26 @@ func TestBreakOfALockInRedis(t *testing.T) {
 
 func TestBreakOfALockInMySQL(t *testing.T) {
 	t.Parallel()
+	const resource = `account/o'neil "42" \`
 	m := newMarkedMySQL(t)
 	fence := &stdsql.Guard{DB: m.DB, Dialect: stdsql.MySQL}
-	minted, err := fence.Mint(t.Context(), pgtest.Resource, "a")
+	minted, err := fence.Mint(t.Context(), resource, "a")
 	require.NoError(t, err)
-	a, err := token.FromContext(minted, pgtest.Resource)
+	a, err := token.FromContext(minted, resource)
 	require.NoError(t, err)
 	require.NoError(t, fence.Admit(t.Context(), a))
-	raise := breaks(t, `UPDATE fencepost_marks [^;]*`)
-	require.Len(t, raise, 1)
-	_, err = m.ExecContext(t.Context(), raise[0])
+	line := breaks(t, `(?s)mysql shop -e "UPDATE [^`+"`"+`]*`)
+	require.Len(t, line, 1)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(line[0], "mysql shop -e", "printf %s", 1))
+	cmd.Env = append(os.Environ(), "resource="+resource)
+	statement, err := cmd.Output()
+	require.NoError(t, err)
+	_, err = m.ExecContext(t.Context(), string(statement))
 	require.NoError(t, err)
 	require.ErrorIs(t, fence.Admit(t.Context(), a), guard.ErrStale)
-	minted, err = fence.Mint(t.Context(), pgtest.Resource, "b")
+	minted, err = fence.Mint(t.Context(), resource, "b")
 	require.NoError(t, err)
-	b, err := token.FromContext(minted, pgtest.Resource)
+	b, err := token.FromContext(minted, resource)
 	require.NoError(t, err)
 	require.NoError(t, fence.Admit(t.Context(), b))
 }

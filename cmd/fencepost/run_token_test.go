@@ -1,7 +1,8 @@
 package main
 
 import (
-	"fmt"
+	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,17 +39,22 @@ func TestRunGivesTheTokenToTheProgram(t *testing.T) {
 	}
 }
 
-// The SQL of docs/run.md is admitted.
+// The SQL of docs/run.md is admitted, also for a name with a quote.
 func TestRunsTokenIsAdmittedByItsParts(t *testing.T) {
 	t.Parallel()
+	page, err := os.ReadFile("../../docs/run.md")
+	require.NoError(t, err)
+	statement := regexp.MustCompile(`SELECT fencepost\.admit\(:[^;]*`).FindString(string(page))
+	require.NotEmpty(t, statement)
 	pool, schema := testenv.Postgres(t)
 	lock := runLocks(t)["redis"]
 	admit := func() func() error {
-		done := lock.execute(t, "job/report", "sh", "-c", `echo "$FENCING_RESOURCE $FENCING_NUMBER $FENCING_HOLDER"`)
+		done := lock.execute(t, "job/o'neil", "sh", "-c", `echo "$FENCING_RESOURCE $FENCING_NUMBER $FENCING_HOLDER"`)
 		require.Zero(t, done.status, done.err)
 		parts := strings.Fields(done.out)
+		text := inPsql(statement, map[string]string{"resource": parts[0], "number": parts[1], "holder": parts[2]})
 		return func() error {
-			_, err := pool.Exec(t.Context(), fmt.Sprintf("SELECT %s.admit('%s', %s, '%s')", schema, parts[0], parts[1], parts[2]))
+			_, err := pool.Exec(t.Context(), strings.Replace(text, "fencepost.", schema+".", 1))
 			return err
 		}
 	}
