@@ -33,7 +33,7 @@ import (
 type Cmd struct {
 	Upstream *url.URL      `required:"" placeholder:"URL" help:"The service: http:// or https://, with a path that is put in front of every other, if any."`
 	Listen   usage.Address `default:"127.0.0.1:8080" placeholder:"ADDR" help:"The address to listen on (${default}). A port alone is on 127.0.0.1; 0.0.0.0:8080 is on every interface."`
-	Admin    usage.Address `placeholder:"ADDR" help:"Serve /livez, /readyz and /metrics there, an address as of --listen; off by default."`
+	Admin    usage.Address `placeholder:"ADDR" help:"Serve /livez, /readyz and /metrics there, an address like that of --listen; off by default."`
 	Resource []string      `required:"" sep:"none" placeholder:"[ROUTE=]RESOURCE,…" help:"The resources of a request: a pattern of Go's ServeMux, and names that its wildcards fill, as /accounts/{id}=account/{id}. Without a ROUTE the name is the path: account/{id} guards /account/{id} and all paths below it. Repeatable."`
 
 	Store             string `server:"one" env:"FENCEPOST_STORE" placeholder:"URL" help:"The server that has the marks: postgres:// or redis://. Every user of this machine can read a password in a flag: use the variable or ~/.pgpass instead."`
