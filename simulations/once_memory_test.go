@@ -194,8 +194,8 @@ func TestMutantsOfOnceAreCaught(t *testing.T) {
 		rule    string
 		says    string
 	}{
-		"not looked up after the refusal":                          {notLookedUp, true, "trace", "were accepted or may have been"},
-		"looked up before the refusal, while a commit is late":     {lookedUpBefore, true, "trace", "were accepted or may have been"},
+		"not looked up after the refusal":                          {notLookedUp, true, "trace", "more were refused or failed"},
+		"looked up before the refusal, while a commit is late":     {lookedUpBefore, true, "trace", "more were refused or failed"},
 		"recorded in a step before the write":                      {recordedBefore, false, "once", lost},
 		"recorded in a step after the write":                       {recordedAfter, false, "once", twice},
 		"a key for each try":                                       {keyPerTry, false, "once", twice},

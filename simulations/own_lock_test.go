@@ -45,7 +45,7 @@ func (s *shop) kept(work func(ctx context.Context, session *pgxpool.Conn) error)
 	})
 	subject.Issuer, subject.Holds = nil, false
 	subject.Expire = func(ctx context.Context) error {
-		_, err := s.pool.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_locks
+		_, err := s.pool.Exec(ctx, `SELECT pg_terminate_backend(pid, 5000) FROM pg_locks
 			WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND objid::bigint = hashtext(current_schema())::bigint & 4294967295`)
 		return err
 	}

@@ -76,7 +76,7 @@ func TestEachKeptLockSurvivesThePause(t *testing.T) {
 		},
 		"an advisory lock": func(t *testing.T, pool *pgxpool.Pool) (func(context.Context, work) error, func(context.Context) error) {
 			return withAdvisory(t, pool), func(ctx context.Context) error {
-				_, err := pool.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted
+				_, err := pool.Exec(ctx, `SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory' AND granted
 					AND objid = 42 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`)
 				return err
 			}

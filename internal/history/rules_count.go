@@ -249,7 +249,7 @@ func countedTrace(s *story) *Violation {
 			began = began[1:]
 		}
 		if over := read.Counted - possible; over > 0 && over <= explained {
-			return violation(fmt.Sprintf("%d units were counted, but only %d were accepted or may have been, and %d were not.",
+			return violation(fmt.Sprintf("%d units counted, and only %d can have been: %d more were refused or failed.",
 				read.Counted, possible, explained), append(slices.Clone(s.units[:len(s.units)-len(began)]), read)...).
 				expect("counted %d, should be at most %d: what was refused or failed is not counted.", read.Counted, possible)
 		}
