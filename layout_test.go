@@ -142,7 +142,7 @@ var budgets = map[string]int{
 	"token":                  523,
 	"token/memtoken":         164,
 	"token/redistoken":       2_048,
-	"token/pgtoken":          1_330,
+	"token/pgtoken":          1_358,
 	"token/tokentest":        2_079,
 	"lock":                   1_564,
 	"guard":                  494,
@@ -173,7 +173,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_708
+const allLines = 49_736
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

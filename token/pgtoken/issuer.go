@@ -125,10 +125,10 @@ func (i *Issuer) Recover(ctx context.Context, resource string, number int64) err
 
 // Close closes the connections outside of the pool: the one for notifications, and those
 // for renewals while the pool is full. Otherwise they close after a minute without waiters,
-// or without such renewals; of the latter, a goroutine remains until Close. If every
-// connection must be closed when Pool.Close returns, call this Close first. Waiters continue
-// to wait, and poll. Renewals continue, and wait for a connection of the pool. Close returns
-// nil, after the renewals that use one of its connections.
+// or without such renewals. If every connection must be closed when Pool.Close returns,
+// call this Close first. Waiters continue to wait, and poll. Renewals continue, and wait
+// for a connection of the pool. Close returns nil, after the renewals that use one of its
+// connections.
 func (i *Issuer) Close() error {
 	i.queue.stopListening()
 	i.queue.group.Wait()

@@ -82,18 +82,29 @@ func (i *Issuer) renewalConn(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.
 // is ready for use.
 type spare struct {
 	mu sync.Mutex
-	// pool is nil before its first use. It has the settings of the application's pool,
-	// whose hooks may set a password that rotates, a role or a tracer.
-	pool   *pgxpool.Pool
-	closed bool
+	// pool is nil while there are no connections. It has the settings of the
+	// application's pool, whose hooks may set a password that rotates, a role or a tracer.
+	pool    *pgxpool.Pool
+	waiting int       // calls of acquire
+	used    time.Time // when a call last began or ended
+	closed  bool
 }
 
 func (s *spare) acquire(ctx context.Context, application *pgxpool.Pool, idleTimeout time.Duration) (*pgxpool.Conn, error) {
+	s.count(1)
+	defer s.count(-1)
 	pool, err := s.open(application, idleTimeout)
 	if err != nil {
 		return nil, err
 	}
 	return pool.Acquire(ctx)
+}
+
+func (s *spare) count(calls int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting += calls
+	s.used = time.Now()
 }
 
 func (s *spare) open(application *pgxpool.Pool, idleTimeout time.Duration) (*pgxpool.Pool, error) {
@@ -109,7 +120,6 @@ func (s *spare) open(application *pgxpool.Pool, idleTimeout time.Duration) (*pgx
 	// One connection is opened for the batches. The others are for leases whose rows are
 	// locked: with one connection, they would stop the renewal of all other leases.
 	config.MaxConns, config.MinConns, config.MinIdleConns = 1+maxParallel, 0, 0
-	config.MaxConnIdleTime, config.HealthCheckPeriod = idleTimeout, idleTimeout/4
 	prepare := config.AfterConnect
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		// A pooler accepts a client also if it has no session for it.
@@ -123,8 +133,26 @@ func (s *spare) open(application *pgxpool.Pool, idleTimeout time.Duration) (*pgx
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err == nil {
 		s.pool = pool
+		s.closeWhenIdle(idleTimeout)
 	}
 	return pool, err
+}
+
+// closeWhenIdle closes the connections after the idle timeout without a use.
+func (s *spare) closeWhenIdle(idleTimeout time.Duration) {
+	time.AfterFunc(time.Until(s.used.Add(idleTimeout)), func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.waiting > 0 { // a connect may take longer than the idle timeout
+			s.used = time.Now()
+		}
+		if time.Since(s.used) < idleTimeout {
+			s.closeWhenIdle(idleTimeout)
+		} else if s.pool != nil {
+			go s.pool.Close() // waits for the calls that use it
+			s.pool = nil
+		}
+	})
 }
 
 // close returns when the calls that use the connections have returned, and they are
