@@ -152,7 +152,7 @@ var budgets = map[string]int{
 	"sqlguard/stdsql":        2_599,
 	"internal/pgadmit":       347,
 	"internal/pgwrite":       1_917,
-	"redisguard":             1_257,
+	"redisguard":             1_291,
 	"httpguard":              2_306,
 	"httpguard/signature":    520,
 	"migrations":             1_408,
@@ -173,7 +173,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_736
+const allLines = 49_770
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

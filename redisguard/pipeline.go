@@ -1,6 +1,7 @@
 package redisguard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,8 @@ import (
 // TxPipelined then returns [guard.ErrUnknown] joined with the error of the first command
 // that failed; the Err of each command is its own. All other errors are those of
 // [Guard.Set], and become the Err of each command. [redis.Nil] is the Err of a command,
-// and no error of TxPipelined.
+// and no error of TxPipelined. Lua rounds integers of 2^53 and more: such a reply, as of
+// IncrBy, is an error of its command too, although the command was applied.
 //
 // TxPipelined returns an error, and sends nothing, if
 //
@@ -28,11 +30,12 @@ import (
 //     FloatCmd, BoolCmd, SliceCmd, StringSliceCmd and MapStringStringCmd. Use Do, whose
 //     result is that of [Guard.Eval];
 //   - a command has more than 7,000 words, which is more than a script can pass on;
-//   - a command has the mark's own key among its words;
+//   - a command has the mark's own key among its words, as a string or bytes;
 //   - fn executes the pipeline.
 //
-// A command that scripts may not run, such as EVAL or WATCH, fails. One that blocks does
-// not block. In a Cluster, each command but PUBLISH must have its keys in the mark's slot.
+// A command that scripts may not run, such as EVAL or WATCH, or that the server does not
+// have, fails alone: in MULTI none would run. One that blocks fails too, or does not block.
+// In a Cluster, each command but PUBLISH must have its keys in the mark's slot.
 func (g *Guard) TxPipelined(ctx context.Context, resource string, fn func(redis.Pipeliner) error) ([]redis.Cmder, error) {
 	w, err := g.write(ctx, resource)
 	if err != nil {
@@ -46,18 +49,18 @@ func (g *Guard) TxPipelined(ctx context.Context, resource string, fn func(redis.
 	if err = w.queue(cmds); err != nil {
 		err = failed(w.verb, resource, err)
 	}
-	var value any
-	if err == nil {
-		value, err = w.do(ctx)
+	var own error // the first of the commands' own errors
+	w.deliver = func(value any) error {
+		own = deliver(cmds, value)
+		return own
 	}
-	if err != nil {
+	if err == nil {
+		_, err = w.do(ctx)
+	}
+	if err != nil && own == nil {
 		for _, cmd := range cmds {
 			cmd.SetErr(err)
 		}
-		return cmds, err
-	}
-	if err = deliver(cmds, value); err != nil {
-		err = unknown(w.verb, resource, err)
 	}
 	return cmds, err
 }
@@ -72,25 +75,45 @@ func (w *write) queue(cmds []redis.Cmder) error {
 			return fmt.Errorf("the reply of %s cannot be read as a %T: use Do", cmd.Name(), cmd)
 		case len(words) > most:
 			return fmt.Errorf("%s has %d words: a script can pass on %d", cmd.Name(), len(words), most)
-		case slices.Contains(words, any(w.mark)):
+		case slices.ContainsFunc(words, func(word any) bool { return textOf(word) == w.mark }):
 			return fmt.Errorf("%s has the mark's own key", cmd.Name())
 		}
 		if at := firstKey(cmd.Name()); at > 0 && at < len(words) {
-			w.keys = append(w.keys, fmt.Sprint(words[at]))
+			w.keys = append(w.keys, cmp.Or(textOf(words[at]), fmt.Sprint(words[at])))
 		}
 		w.args = append(append(w.args, len(words)), words...)
 	}
 	return nil
 }
 
-// firstKey returns the position of a command's first key, or 0 if it has none. It tells
-// the server, and go-redis in a Cluster, which keys the script uses.
+// textOf returns a word that is a string or bytes, and "" for any other.
+func textOf(word any) string {
+	switch word := word.(type) {
+	case string:
+		return word
+	case []byte:
+		return string(word)
+	case *string: // go-redis 9.0 has no such words
+		if word != nil {
+			return *word
+		}
+	}
+	return ""
+}
+
+// firstKey returns the position of a command's first key, or 0 if it has none, or one that
+// varies. It tells the server, which compares keys with the user's permissions, and go-redis
+// in a Cluster, which keys the script uses.
 func firstKey(name string) int {
 	switch name {
-	case "publish", "spublish", "echo", "ping", "time":
+	case "cluster", "command", "echo", "flushall", "flushdb", "info", "keys", "lolwut", "ping", "publish", "pubsub",
+		"scan", "select", "spublish", "swapdb", "time", "xread", "xreadgroup":
 		return 0
-	case "bitop", "lmpop", "object", "sintercard", "xgroup", "xinfo", "zmpop":
+	case "bitop", "lmpop", "memory", "msetex", "object", "sintercard", "xgroup", "xinfo", "zdiff", "zinter", "zintercard",
+		"zmpop", "zunion":
 		return 2
+	case "blmpop", "bzmpop":
+		return 3
 	}
 	return 1
 }
@@ -114,10 +137,13 @@ func deliver(cmds []redis.Cmder, value any) (first error) {
 // fill sets the result of cmd, or returns the error of its reply.
 func fill(cmd redis.Cmder, r reply) error {
 	said := r.values[0]
+	number, _ := said.(int64)
 	switch {
 	case r.word == "failed":
 		text, _ := said.(string)
 		return scriptError(text)
+	case number >= 1<<53 || number <= -1<<53: // Lua has floating-point numbers only
+		return fmt.Errorf("server answered %d to %s, which Lua may have rounded", number, cmd.Name())
 	case setter(cmd)(said):
 		return nil
 	case said == nil:

@@ -3,7 +3,9 @@ package redisguard_test
 import (
 	"context"
 	"errors"
+	"math"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -157,6 +159,34 @@ func TestTxPipelinedSaysWhichResultItCannotFill(t *testing.T) {
 	}
 }
 
+// A number that is not the server's must not look like it.
+func TestTxPipelinedReturnsNoRoundedInteger(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	ctx := with(t.Context(), 33, "a")
+	for number, exact := range map[int64]bool{
+		1<<53 - 1: true, -1<<53 + 1: true, 1<<53 + 1: false, -1<<53 - 1: false, math.MaxInt64: false, math.MinInt64: false,
+	} {
+		require.NoError(t, e.client.Del(ctx, e.key).Err())
+		var sum, one *redis.IntCmd
+		_, err := e.guard.TxPipelined(ctx, resource, func(p redis.Pipeliner) error {
+			sum, one = p.IncrBy(ctx, e.key, number), p.Exists(ctx, e.key)
+			return nil
+		})
+		require.Equal(t, strconv.FormatInt(number, 10), e.written())
+		require.NoError(t, one.Err())
+		require.EqualValues(t, 1, one.Val())
+		if exact {
+			require.NoError(t, err)
+			require.Equal(t, number, sum.Val())
+		} else {
+			require.Equal(t, []error{guard.ErrUnknown}, outcomes(err))
+			require.ErrorContains(t, sum.Err(), "which Lua may have rounded")
+			require.Zero(t, sum.Val())
+		}
+	}
+}
+
 func TestTxPipelinedSendsNothing(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -175,6 +205,10 @@ func TestTxPipelinedSendsNothing(t *testing.T) {
 		},
 		"that writes the mark": {
 			func(p redis.Pipeliner) error { p.Del(ctx, e.key, e.guard.MarkKey(resource)); return nil },
+			"redisguard: txpipelined account/42: del has the mark's own key",
+		},
+		"that writes the mark, named by bytes": {
+			func(p redis.Pipeliner) error { p.Do(ctx, "DEL", []byte(e.guard.MarkKey(resource))); return nil },
 			"redisguard: txpipelined account/42: del has the mark's own key",
 		},
 		"with more words than a script can pass on": {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
@@ -84,6 +85,26 @@ func TestSteps(t *testing.T) {
 		cut(p)
 		require.ErrorIs(t, await(t, done), guard.ErrUnknown)
 		require.Equal(t, "begin unknown", seen, verb)
+	}
+	lost := func(ctx context.Context) context.Context {
+		ctx, cancel := context.WithCancelCause(ctx)
+		cancel(&token.LostError{Token: tok(33, "a")})
+		return ctx
+	}
+	for verb, fails := range map[string]func(ctx context.Context) error{
+		"Eval": func(ctx context.Context) error {
+			_, err := e.guard.Eval(lost(ctx), resource, "return redis.call('NOSUCH')", nil)
+			return err
+		},
+		"TxPipelined": func(ctx context.Context) error {
+			_, err := e.guard.TxPipelined(lost(ctx), resource, func(p redis.Pipeliner) error { p.Do(ctx, "NOSUCH"); return nil })
+			return err
+		},
+	} {
+		seen, err := steps(fails, 33)
+		require.ErrorIs(t, err, guard.ErrUnknown, verb)
+		require.ErrorIs(t, err, token.ErrLost, verb)
+		require.Equal(t, "begin unknown", seen, "%s: a part may have been written", verb)
 	}
 	seen, err := steps(func(ctx context.Context) error { return e.guard.Admit(ctx, tok(33, "a")) }, 33)
 	require.NoError(t, err)

@@ -32,6 +32,8 @@ type write struct {
 	unit    string // of Once: its Key
 	first   bool   // of Once: the unit had been recorded before
 
+	deliver func(value any) error // of TxPipelined: gives the commands their replies
+
 	gate gate
 }
 
@@ -152,7 +154,13 @@ func (w *write) read(ctx context.Context, value any) (any, error) {
 		return nil, unknown(w.verb, w.resource, unexpected(w.mark, value))
 	}
 	if r.word == "applied" {
-		return r.values[1], nil
+		if w.deliver == nil {
+			return r.values[1], nil
+		}
+		if err := w.deliver(r.values[1]); err != nil {
+			return nil, unknown(w.verb, w.resource, err)
+		}
+		return nil, nil
 	}
 	said, _ := r.values[1].(string)
 	if w.partial {
