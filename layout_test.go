@@ -144,7 +144,7 @@ var budgets = map[string]int{
 	"token/redistoken":       2_048,
 	"token/pgtoken":          1_358,
 	"token/tokentest":        2_079,
-	"lock":                   1_564,
+	"lock":                   1_573,
 	"guard":                  494,
 	"guard/guardtest":        553,
 	"sqlguard":               1_372,
@@ -173,7 +173,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_770
+const allLines = 49_779
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

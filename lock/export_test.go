@@ -12,6 +12,9 @@ import (
 // CancelDelay exports cancelDelay.
 const CancelDelay = cancelDelay
 
+// NewHolder exports newHolder.
+func NewHolder(host, name string) string { return newHolder(host, name) }
+
 // HasRenewer reports whether leases of iss are being renewed.
 func HasRenewer(iss token.Issuer) bool {
 	renewers.mu.Lock()

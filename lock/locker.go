@@ -31,7 +31,9 @@ type Locker struct {
 	Issuer token.Issuer
 	// Name is the part of the holder, in errors and marks, that says what the program does. A
 	// holder is host:process/Name:sequence:random, as web-1:4711/billing:7:c2f1a0b3d4e59687:
-	// its beginning says where the process is. Empty means the name of the running program.
+	// its beginning says where the process is. The host is left out if the holder would be too
+	// long, as it can be if Name has more than 100 bytes. Empty means the name of the running
+	// program.
 	Name string
 	// Claim raises the guard's mark. It is usually the Admit of the guard that the work
 	// writes through. It is called once for each new token, after the lease's renewal has
@@ -179,7 +181,10 @@ func hostName() string {
 // after a restart and in containers, and a cloned virtual machine repeats all of them;
 // the random part does not. If two acquisitions had the same id, a paused holder would be
 // admitted as its successor.
-func newHolder(name string) string {
+//
+// The host is left out if the holder would be too long: otherwise a long name worked on one
+// machine and failed on another.
+func newHolder(host, name string) string {
 	var random [8]byte
 	rand.Read(random[:]) // Read never returns an error
 	text := make([]byte, 0, 128)
@@ -187,5 +192,9 @@ func newHolder(name string) string {
 	text = append(strconv.AppendInt(text, int64(os.Getpid()), 10), '/')
 	text = append(append(text, name...), ':')
 	text = append(strconv.AppendUint(text, sequence.Add(1), 10), ':')
-	return string(hex.AppendEncode(text, random[:]))
+	text = hex.AppendEncode(text, random[:])
+	if len(text) > token.MaxNameBytes {
+		text = text[len(host)+1:]
+	}
+	return string(text)
 }

@@ -71,6 +71,19 @@ func TestTheZeroSettingsAreSensible(t *testing.T) {
 	})
 }
 
+// A Name must not work on one machine and fail on another.
+func TestALongNameWorksOnEveryHost(t *testing.T) {
+	t.Parallel()
+	for _, host := range []string{strings.Repeat("h", 64), strings.Repeat("é", 32)} {
+		for size, whole := range map[int]bool{1: true, 90: true, 150: false, 160: false} {
+			holder := lock.NewHolder(host, strings.Repeat("n", size))
+			_, err := token.New(account, 1, holder)
+			require.NoError(t, err, "%s: a name of %d bytes", host, size)
+			require.Equal(t, whole, strings.HasPrefix(holder, host+":"), holder)
+		}
+	}
+}
+
 func TestEveryAcquisitionHasAHolderOfItsOwn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		locker := lock.Locker{Issuer: new(memtoken.Issuer), Name: "billing", DangerouslyWithoutClaim: true}

@@ -55,7 +55,7 @@ func (l *Locker) extend(waiting context.Context, t settings, line token.QueueIss
 func waitInQueue(waiting context.Context, line token.QueueIssuer, t settings, resource string) (token.Grant, error) {
 	var out outage
 	for {
-		grant, err := line.Wait(waiting, resource, newHolder(t.name), t.ttl)
+		grant, err := line.Wait(waiting, resource, newHolder(host, t.name), t.ttl)
 		switch {
 		case err == nil:
 			return grant, nil
@@ -70,7 +70,7 @@ func waitInQueue(waiting context.Context, line token.QueueIssuer, t settings, re
 // poll repeats Acquire until the issuer grants. It keeps the same holder id, so that the
 // next call finds a grant whose reply was lost.
 func (l *Locker) poll(ctx, waiting context.Context, t settings, resource string) (token.Grant, error) {
-	holder := newHolder(t.name)
+	holder := newHolder(host, t.name)
 	var out outage
 	if waiting.Err() != nil {
 		return token.Grant{}, context.Cause(waiting) // nothing was sent, so there is nothing to release
