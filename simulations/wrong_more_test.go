@@ -431,7 +431,6 @@ func nameOthers(t *testing.T, tracer pgx.QueryTracer) {
 	}
 }
 
-// logs is a test that keeps its log.
 // If errors.Is finds no refusal in an error, the error does not affect the verdict.
 func TestARefusalThatErrorsIsDoesNotFindIsReported(t *testing.T) {
 	t.Parallel()
