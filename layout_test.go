@@ -161,7 +161,7 @@ var budgets = map[string]int{
 	"simulations/pgxpoint":   520,
 	"simulations/sqlpoint":   600,
 	"simulations/process":    496,
-	"simulations/redispoint": 247,
+	"simulations/redispoint": 261,
 	"internal":               4_889,
 	"internal/history":       2_447,
 	"internal/timeline":      738,
@@ -173,7 +173,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_779
+const allLines = 49_793
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -137,7 +137,7 @@ func outcome(cmd redis.Cmder, err error) failpoint.Step {
 	switch {
 	case !writes(cmd), refused(err) && !script, redis.HasErrorPrefix(err, "NOSCRIPT"):
 		return failpoint.Undone
-	case err != nil, script && declines(cmd), strings.Contains(cmd.Name(), "."):
+	case err != nil, script && declines(cmd), isNil(cmd), strings.Contains(cmd.Name(), "."):
 		return failpoint.Unknown
 	}
 	return failpoint.Applied
@@ -145,8 +145,22 @@ func outcome(cmd redis.Cmder, err error) failpoint.Step {
 
 // declines reports whether a script returned what most scripts return that write nothing.
 func declines(cmd redis.Cmder) bool {
-	reply, ok := cmd.(*redis.Cmd)
-	return ok && slices.Contains([]any{nil, int64(0), false, ""}, reply.Val())
+	switch cmd := cmd.(type) {
+	case *redis.Cmd:
+		return slices.Contains([]any{nil, int64(0), false, ""}, cmd.Val())
+	case *redis.IntCmd:
+		return cmd.Val() == 0
+	case *redis.BoolCmd:
+		return !cmd.Val()
+	}
+	return false
+}
+
+// isNil reports whether the reply of cmd is a nil that go-redis returns as false, without an
+// error: that of SetNX or SetXX with an expiry.
+func isNil(cmd redis.Cmder) bool {
+	_, is := cmd.(*redis.BoolCmd)
+	return is && cmd.Name() == "set" && declines(cmd)
 }
 
 // acknowledged reports whether err is that of a reply which is not an error reply.

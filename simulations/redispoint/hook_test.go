@@ -99,13 +99,25 @@ var ways = map[string]struct {
 	steps []string
 	wrote string
 }{
-	"SET":                          {command("set", "KEY", 1), false, []string{"begin applied"}, "1"},
-	"GET":                          {command("get", "KEY"), false, []string{"begin undone"}, "0"},
-	"GET of nothing":               {command("get", "none"), true, []string{"begin undone"}, "0"},
-	"PING":                         {command("ping"), false, nil, "0"},
-	"a write that is refused":      {command("rpush", "KEY", 1), true, []string{"begin undone"}, "0"},
-	"DEL of nothing":               {command("del", "none"), false, []string{"begin applied"}, "0"},
-	"SET NX that sets nothing":     {command("set", "KEY", 1, "nx"), true, []string{"begin unknown"}, "0"},
+	"SET":                      {command("set", "KEY", 1), false, []string{"begin applied"}, "1"},
+	"GET":                      {command("get", "KEY"), false, []string{"begin undone"}, "0"},
+	"GET of nothing":           {command("get", "none"), true, []string{"begin undone"}, "0"},
+	"PING":                     {command("ping"), false, nil, "0"},
+	"a write that is refused":  {command("rpush", "KEY", 1), true, []string{"begin undone"}, "0"},
+	"DEL of nothing":           {command("del", "none"), false, []string{"begin applied"}, "0"},
+	"SET NX that sets nothing": {command("set", "KEY", 1, "nx"), true, []string{"begin unknown"}, "0"},
+	"SetNX that sets nothing": {func(ctx context.Context, c redis.UniversalClient, key string) error {
+		return c.SetNX(ctx, key, 1, time.Minute).Err()
+	}, false, []string{"begin unknown"}, "0"},
+	"SetXX": {func(ctx context.Context, c redis.UniversalClient, key string) error {
+		return c.SetXX(ctx, key, 1, time.Minute).Err()
+	}, false, []string{"begin applied"}, "1"},
+	"a script that returns 0, as an IntCmd": {func(ctx context.Context, c redis.UniversalClient, key string) error {
+		return c.Process(ctx, redis.NewIntCmd(ctx, "eval", "return 0", 1, key))
+	}, false, []string{"begin unknown"}, "0"},
+	"a script that returns false, as a BoolCmd": {func(ctx context.Context, c redis.UniversalClient, key string) error {
+		return c.Process(ctx, redis.NewBoolCmd(ctx, "eval", "return false", 1, key))
+	}, false, []string{"begin unknown"}, "0"},
 	"a pipeline":                   {piped(get, set, get), false, []string{"begin applied"}, "1"},
 	"a pipeline that reads":        {piped(get, get), false, []string{"begin undone"}, "0"},
 	"a pipeline that fails partly": {piped([]any{"rpush", 1}, set), true, []string{"begin applied"}, "1"},
