@@ -145,7 +145,7 @@ var budgets = map[string]int{
 	"token/pgtoken":          1_358,
 	"token/tokentest":        2_079,
 	"lock":                   1_573,
-	"guard":                  494,
+	"guard":                  495,
 	"guard/guardtest":        553,
 	"sqlguard":               1_372,
 	"sqlguard/rowguard":      1_058,
@@ -173,7 +173,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_793
+const allLines = 49_794
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,7 +73,7 @@ type StaleError struct {
 func (e *StaleError) Error() string {
 	switch {
 	case e.collides():
-		return fmt.Sprintf("guard: token %s collides: %s has the same number", e.Token, e.Mark.Holder)
+		return fmt.Sprintf("guard: token %s collides: %s has the same number", e.Token, cmp.Or(e.Mark.Holder, "another holder"))
 	case e.Mark.Holder != "":
 		return fmt.Sprintf("guard: stale token %s: overtaken by #%d of %s", e.Token, e.Mark.Number, e.Mark.Holder)
 	case e.Mark.Number != 0:

@@ -53,6 +53,8 @@ func TestStaleError(t *testing.T) {
 	t.Run("the text says what is known of the mark", func(t *testing.T) {
 		t.Parallel()
 		require.EqualError(t, withoutMark, "guard: stale token account/42#32: mark is newer")
+		cut := &guard.StaleError{Token: tok(32, "b"), Mark: guard.Mark{Number: 32}} // by a proxy that drops DETAIL
+		require.EqualError(t, cut, "guard: token account/42#32 collides: another holder has the same number")
 		pruned := &guard.StaleError{Token: tok(32, "b"), Mark: guard.Mark{Number: 33}}
 		require.EqualError(t, pruned, "guard: stale token account/42#32: below the floor, #33")
 	})
