@@ -130,7 +130,7 @@ func (c *coverage) unobserved() (found gaps) {
 		say("only HTTP was heard: writes of the service were not observed (httppoint.Handler around it, and the tracer of its driver)")
 	}
 	if c.unheard > 0 {
-		say("%d writes under a context that is not Do's: not observed%s: pass ctx on (GORM: db.WithContext(ctx))", c.unheard, quote(c.unheardSQL))
+		say("%d writes under a context that is not Do's: not observed%s: pass ctx on (GORM: db.WithContext(ctx)), and run no other test over the same connections meanwhile", c.unheard, quote(c.unheardSQL))
 	}
 	if c.hidden > 0 {
 		say("%d units were refused and hid it: errors.Is finds no refusal in Do's error, so traces of these units were not checked", c.hidden)
