@@ -152,7 +152,7 @@ var budgets = map[string]int{
 	"sqlguard/stdsql":        2_599,
 	"internal/pgadmit":       347,
 	"internal/pgwrite":       1_917,
-	"redisguard":             1_291,
+	"redisguard":             1_297,
 	"httpguard":              2_306,
 	"httpguard/signature":    520,
 	"migrations":             1_408,
@@ -173,7 +173,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_794
+const allLines = 49_800
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -63,10 +63,10 @@ var (
 // numbers are equal, it is also [ErrCollision].
 type StaleError struct {
 	Token token.Token
-	// Mark is the mark that refused the token: who has overtaken it. Mark is zero if the
+	// Mark is the mark that refused the token: that of a newer holder. Mark is zero if the
 	// guard does not report it. If the mark was pruned, it is the floor: a number without a
 	// holder. Error contains it, for logs. Do not send either to a caller that may make up
-	// tokens, who could copy the number: httpguard.Error does not.
+	// tokens, and could copy the number: httpguard.Error does not.
 	Mark Mark
 }
 

@@ -58,11 +58,17 @@ func (g *Guard) TxPipelined(ctx context.Context, resource string, fn func(redis.
 		_, err = w.do(ctx)
 	}
 	if err != nil && own == nil {
-		for _, cmd := range cmds {
-			cmd.SetErr(err)
-		}
+		err = fail(cmds, err)
 	}
 	return cmds, err
+}
+
+// fail makes err the error of each command, and returns it.
+func fail(cmds []redis.Cmder, err error) error {
+	for _, cmd := range cmds {
+		cmd.SetErr(err)
+	}
+	return err
 }
 
 // queue makes cmds the arguments of the write.
@@ -122,7 +128,7 @@ func firstKey(name string) int {
 func deliver(cmds []redis.Cmder, value any) (first error) {
 	replies, _ := value.([]any)
 	if len(replies) != len(cmds) {
-		return fmt.Errorf("server answered %v", value)
+		return fail(cmds, fmt.Errorf("server answered %v", value))
 	}
 	for i, cmd := range cmds {
 		err := fill(cmd, parse(replies[i]))

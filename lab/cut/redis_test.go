@@ -140,6 +140,13 @@ func cache(t *testing.T, clean *redis.Client, options *redis.Options) *site {
 			_, err := g.Eval(ctx, resource, "return redis.call('INCR', KEYS[1])", []string{balance})
 			return err
 		}},
+		{name: "TxPipelined", count: func(token.Token) int64 {
+			n, _ := clean.Get(t.Context(), balance).Int64()
+			return n
+		}, do: func(ctx context.Context) error {
+			_, err := g.TxPipelined(ctx, resource, func(pipe redis.Pipeliner) error { pipe.Incr(ctx, balance); return nil })
+			return err
+		}},
 		{name: "Once", once: paid, count: func(token.Token) int64 {
 			n, _ := clean.Get(t.Context(), balance).Int64()
 			return n
