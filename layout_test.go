@@ -139,7 +139,7 @@ func TestImportsFollowTheLayout(t *testing.T) {
 // and which lines it has taken out elsewhere.
 var budgets = map[string]int{
 	".":                      53,
-	"token":                  523,
+	"token":                  557,
 	"token/memtoken":         164,
 	"token/redistoken":       2_048,
 	"token/pgtoken":          1_358,
@@ -173,7 +173,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_800
+const allLines = 49_834
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

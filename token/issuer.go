@@ -2,6 +2,7 @@ package token
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/fencepost/fencepost/internal/marks"
@@ -133,4 +134,37 @@ type Recoverer interface {
 	// [ErrTooFarAhead]. After any other error, the issuer may or may not have been
 	// raised.
 	Recover(ctx context.Context, resource string, number int64) error
+}
+
+// State is what an issuer has on record of one resource. It is a hint: the lock may have
+// changed by the time the caller reads it. A write must not depend on it.
+type State struct {
+	Resource string
+	// Number is the last number of the resource, or zero if it has none. If the resource
+	// is held, it is the number of the holder's grant, unless [Recoverer.Recover] has
+	// raised it since.
+	Number int64
+	// Holder is the id of the acquisition that has the resource. It is empty if the
+	// resource is free.
+	Holder string
+	// Remaining is when the lease ends if it is not renewed, by the issuer's clock. It is
+	// zero if the resource is free.
+	Remaining time.Duration
+	// Waiters are the holder ids that wait, in the order in which the issuer grants. A
+	// waiter that has died may still be among them.
+	Waiters []string
+}
+
+// Inspector is an optional interface of an [Issuer] whose locks an operator can see.
+// Both methods only read: they grant nothing, and they drop no waiter.
+type Inspector interface {
+	// Inspect returns the state of resource. If the issuer has never granted it, or has
+	// forgotten it, the State has only Resource. Inspect returns [ErrUnreachable] as
+	// Acquire does.
+	Inspect(ctx context.Context, resource string) (State, error)
+
+	// Locks returns the resources that are held or waited for and whose names begin with
+	// prefix, in no order, each at least once if it is held during the whole iteration.
+	// An error ends the iteration.
+	Locks(ctx context.Context, prefix string) iter.Seq2[State, error]
 }
