@@ -164,16 +164,16 @@ var budgets = map[string]int{
 	"simulations/redispoint": 261,
 	"internal":               4_889,
 	"internal/history":       2_447,
-	"internal/timeline":      738,
+	"internal/timeline":      763,
 	"internal/test":          3_196,
-	"cmd/fencepost":          5_404,
+	"cmd/fencepost":          5_400,
 	"contrib":                2_326,
 	"examples":               1_551,
 	"lab":                    2_170,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_834
+const allLines = 49_855
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -122,9 +122,9 @@ func (v *Verdict) page(test string) timeline.Page {
 		Title:  name + " does not survive the pause",
 		Likely: v.LikelyCauses,
 		Lead:   "A holder of the lock is paused, loses the lock, and resumes. The picture shows what every writer did, with the guard in place.",
-		Again:  "go test -run '" + test + "'",
 		Charts: []timeline.Chart{{
 			Title: v.Interleaving, History: v.history, Violations: v.violations,
 		}},
+		Command: "go test -run '" + test + "'",
 	}
 }

@@ -67,7 +67,7 @@ func browsed(t *testing.T) []string {
 		h.Ops[i].Resource = strings.Repeat("resource", 25)
 		h.Ops[i].Number -= 179519105562000 * int64(i%2) // numbers that share no digits
 	}
-	long := timeline.Page{Title: strings.Repeat("TestALongName", 20), Again: "go test -run '" + strings.Repeat("TestALongName/plan/", 20) + "'"}
+	long := timeline.Page{Title: strings.Repeat("TestALongName", 20), Command: "go test -run '" + strings.Repeat("TestALongName/plan/", 20) + "'"}
 	long.Likely = []string{strings.Repeat("unbroken", 40), "write over the pool: " + strings.Repeat("so it is ", 40)}
 	long.Charts = []timeline.Chart{{Title: "random/" + strings.Repeat("3_holders_A_sleeps_at_7_undone_", 8), History: h}}
 	two := recorded(t, "unguarded")

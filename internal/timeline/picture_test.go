@@ -16,6 +16,7 @@ import (
 
 	"github.com/fencepost/fencepost/internal/history"
 	"github.com/fencepost/fencepost/internal/timeline"
+	"github.com/fencepost/fencepost/token"
 )
 
 // line is a row of a picture, as a reader finds it in the text or on the page.
@@ -35,7 +36,12 @@ var (
 // drawn returns the page with one chart.
 func drawn(t *testing.T, charts ...timeline.Chart) string {
 	t.Helper()
-	return write(t, timeline.Page{Title: "A page", Lead: "What it is.", Again: "fencepost simulate", Charts: charts})
+	table := [][]any{
+		{"way", "before it writes", "stale writes", "accepted", "refused", "updates lost"},
+		{"unguarded", "has the lock", 10_000, 10_000, 0, 10_000},
+		{"check-then-write", "compares with the mark", 10_000, 10_000, 0, 10_000},
+	}
+	return write(t, timeline.Page{Title: "A page", Lead: "What it is.", Table: table, Command: "fencepost simulate", Charts: charts})
 }
 
 func write(t *testing.T, p timeline.Page) string {
@@ -191,6 +197,37 @@ func TestTheTextAndThePageSayTheSame(t *testing.T) {
 		require.Contains(t, page, lines[len(lines)-1].Text)
 		require.Contains(t, page, lines[len(lines)-3].Text, "a note")
 	}
+}
+
+// The legend explains the signs that the pictures have, and no others.
+func TestTheLegendHasTheSignsOfThePictures(t *testing.T) {
+	t.Parallel()
+	write := func(outcome history.Outcome) timeline.Chart {
+		return timeline.Chart{History: history.History{Ops: []history.Op{ms(history.Write, outcome, 7, 1, 1, 0)}}}
+	}
+	texts := map[history.Outcome]string{
+		history.Accepted: "✓ accepted", history.Refused: "✗ refused", history.Unknown: "? unknown: no answer", history.Failed: "! failed",
+	}
+	for outcome, text := range texts {
+		lines := write(outcome).Lines()
+		require.Equal(t, text, lines[len(lines)-2].Text)
+		require.Contains(t, drawn(t, write(outcome)), `<p class="key"><span>`+text+`</span> <br>`)
+	}
+	require.Contains(t, drawn(t, write(history.Unknown), write(history.Accepted)), "<span>✓ accepted</span> <span>? unknown: no answer</span> <br>")
+	c := recorded(t, "unguarded")
+	all := c.Lines()
+	require.Equal(t, "┃ has a lease  z paused  ┊ waits  • event  ✓ accepted  ✗ refused  ◆ observed  ↓ mark fell", all[len(all)-2].Text)
+	require.Contains(t, drawn(t, c), `<p class="key"><span><i class=" held"></i> has a lease</span> <span><i class=" paused"></i> paused</span> <span><i class=" waiting"></i> waits</span> <span>• event</span> `)
+}
+
+func TestANameOfAResourceIsShownInFull(t *testing.T) {
+	t.Parallel()
+	op := ms(history.Write, history.Accepted, 7, 1, 1, 0)
+	op.Resource = strings.Repeat("resource/", 22) + "42"
+	require.Len(t, op.Resource, token.MaxNameBytes)
+	c := timeline.Chart{History: history.History{Ops: []history.Op{op}}}
+	require.Contains(t, drawn(t, c), `<th scope="col">`+op.Resource+"</th>")
+	require.Contains(t, c.Lines()[0].Text, op.Resource)
 }
 
 // ms is an op of A, or of B for the number 8, in milliseconds.
@@ -441,8 +478,8 @@ func TestNamesAreEscaped(t *testing.T) {
 		h.Ops[i].Resource, h.Ops[i].Note = names[2], names[i%len(names)]
 	}
 	c := chart(t, h)
-	c.Title, c.Lead = names[0], names[4]
-	page := write(t, timeline.Page{Title: names[0], Lead: names[1], Again: names[3], Likely: names, Charts: []timeline.Chart{c}})
+	c.Title = names[4]
+	page := write(t, timeline.Page{Title: names[0], Lead: names[1], Table: [][]any{{names[0]}, {names[4]}}, Command: names[3], Likely: names, Charts: []timeline.Chart{c}})
 	for _, found := range tag.FindAllString(page, -1) {
 		require.Regexp(t, `^</?(!doctype|html|head|meta|title|style|body|main|h1|h2|p|section|div|span|i|table|thead|tbody|tr|th|td|b|br|pre|code)[ >]`, found)
 		require.NotContains(t, found, "alert")

@@ -63,7 +63,7 @@ const (
 
 func newPicture(c Chart, limit int) *picture {
 	p := &picture{story: newStory(c), Lanes: []string{""}, owners: map[int64]int{}}
-	p.Resource = clean(p.resource, nameLength)
+	p.Resource = clean(p.resource, 200) // the longest there is
 	shown := p.cut(limit)
 	p.setLanes(shown)
 	p.shared = sharedDigits(shown)

@@ -21,10 +21,12 @@ package timeline
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -36,16 +38,16 @@ type Page struct {
 	Title string // one sentence
 	// Likely are the mistakes that probably led to the history, each a sentence. They
 	// come first after the title. Empty: none.
-	Likely []string
-	Lead   string // a paragraph for each line; empty: none
-	Again  string // the command that repeats the run; empty: none
-	Charts []Chart
+	Likely  []string
+	Lead    string  // a paragraph for each line; empty: none
+	Table   [][]any // figures; the first row has the headings; empty: none
+	Charts  []Chart
+	Command string // repeats the run; empty: none
 }
 
 // Chart is one history.
 type Chart struct {
 	Title string
-	Lead  string // empty: none
 	// History is drawn whether it was judged or not. If it has several resources, the
 	// chart shows that of the first violation, or else that of the first op.
 	History history.History
@@ -70,7 +72,7 @@ func Write(w io.Writer, p Page) error {
 			charts = append(charts, newPicture(c, limit))
 		}
 		page.Reset()
-		if err := pages.Execute(&page, map[string]any{"Page": p, "Charts": charts, "Legend": legend}); err != nil {
+		if err := pages.Execute(&page, map[string]any{"Page": p, "Charts": charts, "Legend": legendOf(charts...), "Mark": markLegend}); err != nil {
 			return err
 		}
 	}
@@ -104,10 +106,29 @@ const (
 	Broken  Tone = "bad breaks" // the rule
 )
 
-// legend explains the mark, on the page and in the text.
-const legend = "The mark is the number accepted last. A lower number is stale."
+// legend explains the signs. The page draws the states instead of their signs.
+var legend = []struct{ Sign, State, Text string }{
+	{"┃", held, "has a lease"}, {"z", paused, "paused"}, {"┊", waiting, "waits"}, {"•", "", "event"}, {"✓", "", "accepted"},
+	{"✗", "", "refused"}, {"?", "", "unknown: no answer"}, {"!", "", "failed"}, {"◆", "", "observed"}, {"↓", "", "mark fell"},
+}
 
-// Lines returns the chart as text: the rows and the notes, without the title and the lead.
+// markLegend explains the mark.
+const markLegend = "The mark is the number accepted last. A lower number is stale."
+
+// legendOf returns the legend of the signs that the pictures have.
+func legendOf(pictures ...*picture) []struct{ Sign, State, Text string } {
+	var all strings.Builder
+	for _, p := range pictures {
+		for _, r := range p.Rows {
+			all.WriteString(r.Sign + r.Mark + strings.Join(r.States, ""))
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(legend), func(k struct{ Sign, State, Text string }) bool {
+		return !strings.Contains(all.String(), cmp.Or(k.State, k.Sign))
+	})
+}
+
+// Lines returns the chart as text: the rows and the notes, without the title.
 func (c Chart) Lines() []Line {
 	p := newPicture(c, mostOps)
 	times, lane, marks := 2, 2, len("mark")
@@ -136,7 +157,11 @@ func (c Chart) Lines() []Line {
 		}
 		lines = append(lines, Line{text, r.Tone})
 	}
-	for _, note := range append(p.Notes, "┃ has a lease  z paused  ┊ waits  ✓ accepted  ✗ refused  ? unknown  ! failed", legend) {
+	signs := ""
+	for _, k := range legendOf(p) {
+		signs += k.Sign + " " + k.Text + "  "
+	}
+	for _, note := range append(p.Notes, strings.TrimSpace(signs), markLegend) {
 		lines = append(lines, Line{note, Dim})
 	}
 	return lines

@@ -21,7 +21,7 @@ type Cmd struct {
 	Postgres string        `placeholder:"URL" help:"Use this PostgreSQL instead of the embedded SQLite. The run has its own schema, and drops it at its end."`
 	Rounds   int           `default:"10" help:"The number of rounds of each of the four ways."`
 	TTL      time.Duration `name:"ttl" default:"100ms" help:"How long the lock lasts after its holder was stopped."`
-	HTML     *string       `name:"html" placeholder:"FILE" help:"Write a page with a picture of one round of each way."`
+	HTML     *string       `name:"html" placeholder:"FILE" help:"Write a page with the verdict, the table, and a picture of one round of each way."`
 	JSON     bool          `name:"json" help:"Print one JSON object instead."`
 
 	writer  []string                                       // the command line of a process that runs WriterCmd
@@ -88,7 +88,7 @@ func (c *Cmd) Run(std cli.Streams) error {
 		err = cli.PrintResult(std.Out, c.JSON, report, printed)
 	}
 	if err == nil {
-		err = cli.PublishPage(std, c.pageFile(), c.JSON, func() (timeline.Page, error) { return c.page(report) })
+		err = cli.PublishPage(std, c.pageFile(), c.JSON, func() (timeline.Page, error) { return page(report) })
 	}
 	if err == nil && !(report.fenced() && report.corrupted()) {
 		err = cli.ErrNo

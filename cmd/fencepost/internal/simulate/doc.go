@@ -29,7 +29,6 @@
 //	servers.go  the embedded Redis and SQLite, or the servers of the flags; the keys, the schema
 //	            and the folder are removed at the end, also after Ctrl-C
 //	text.go     what is printed: the drawing of a round, the table of the four ways, the verdict
-//	html.go     the page of --html: which rounds it shows, its headings, the command that draws
-//	            it again
+//	html.go     the page of --html: the verdict, the table, which rounds it shows, its headings
 //	sql/        the statements for the account: create, put, select
 package simulate

@@ -8,10 +8,12 @@ import (
 	"github.com/fencepost/fencepost/internal/timeline"
 )
 
-// page draws [Unguarded] beside [Guarded], and below them the two ways that check before the
-// write.
-func (c *Cmd) page(report *Report) (timeline.Page, error) {
-	p := timeline.Page{Title: "One lock, two writers, and a pause", Lead: intro(report), Again: c.commandLine()}
+// page has the verdict and the table, draws [Unguarded] beside [Guarded], and below them the
+// two ways that check before the write.
+func page(report *Report) (timeline.Page, error) {
+	heading, text := verdict(report)
+	p := timeline.Page{Title: "Verdict: " + heading, Table: figures(report), Command: "fencepost simulate --html FILE"}
+	p.Lead = fmt.Sprintf("%s\n%sRounds of each way: %d. The pictures show the first.", text, intro(report), report.Rounds)
 	for _, way := range []Way{Unguarded, Guarded, Recheck, CheckThenWrite} {
 		chart, err := chartOf(report, way)
 		if err != nil {
@@ -23,10 +25,10 @@ func (c *Cmd) page(report *Report) (timeline.Page, error) {
 }
 
 var headings = map[Way]string{
-	Unguarded:      "Unguarded: having the lock is taken for permission",
-	Guarded:        "Guarded: the same moment, and the late write is refused",
-	Recheck:        "Checking the lease in Redis before the write",
-	CheckThenWrite: "Comparing with the mark before the write",
+	Unguarded:      "Unguarded: has the lock, and writes",
+	Guarded:        "Guarded: compares with the mark as it writes",
+	Recheck:        "Recheck: checks the lease in Redis, then writes",
+	CheckThenWrite: "Check-then-write: compares with the mark, then writes",
 }
 
 // chartOf returns the first round of a way, with the rules that its history breaks.
@@ -39,11 +41,7 @@ func chartOf(report *Report, way Way) (timeline.Chart, error) {
 	for i := range broken {
 		broken[i].Why = lossText(count.first, broken[i])
 	}
-	return timeline.Chart{
-		Title: headings[way], History: count.first.history, Violations: broken,
-		Lead: fmt.Sprintf("Rounds: %d. Stale writes: %d, of which accepted: %d, refused: %d. Updates lost: %d. This is the first round.",
-			report.Rounds, count.StaleAttempted, count.StaleAccepted, count.Refused, count.UpdatesLost),
-	}, nil
+	return timeline.Chart{Title: headings[way], History: count.first.history, Violations: broken}, nil
 }
 
 // lossText describes which acknowledged write the stale write has replaced.
@@ -53,17 +51,4 @@ func lossText(e example, v history.Violation) string {
 	}
 	return fmt.Sprintf("A's write, with the older token and with what it read before the pause, replaces B's, which was acknowledged. Lost: %s.",
 		strings.Join(e.lost, ", "))
-}
-
-// commandLine returns the command that draws the page again, without the servers' URLs,
-// which may have passwords.
-func (c *Cmd) commandLine() string {
-	command := fmt.Sprintf("fencepost simulate --rounds %d --ttl %s", c.Rounds, c.TTL)
-	if c.Redis != "" {
-		command += " --redis URL"
-	}
-	if c.Postgres != "" {
-		command += " --postgres URL"
-	}
-	return command + " --html FILE"
 }

@@ -92,7 +92,13 @@ func TestVerdict(t *testing.T) {
 			report := &Report{Rounds: 3, Runs: c.runs}
 			require.Equal(t, c.fenced, report.fenced())
 			require.Equal(t, c.corrupted, report.corrupted())
-			require.Contains(t, verdict(report, cli.Style{}), c.text)
+			heading, why := verdict(report)
+			require.Contains(t, heading+"\n"+cli.Fill(why, 2), c.text)
+			drawn, err := page(report)
+			require.NoError(t, err)
+			require.Equal(t, "Verdict: "+heading, drawn.Title, "the first words of the page")
+			require.True(t, strings.HasPrefix(drawn.Lead, why+"\n"))
+			require.Len(t, drawn.Table, 1+len(c.runs))
 		})
 	}
 }

@@ -20,7 +20,12 @@ func text(report *Report, s cli.Style) (string, error) {
 	fmt.Fprintf(&b, "%s\n\n%s\n", s.Bold("A guarded round as it happened"), drawn)
 	fmt.Fprintf(&b, "%s\n\n", cli.Fill(unguardedText(report.Of(Unguarded).first), 0))
 	fmt.Fprintf(&b, "%s\n\n%s\n", s.Bold(fmt.Sprintf("All four ways, rounds of each: %d", report.Rounds)), table(report, s))
-	fmt.Fprint(&b, verdict(report, s))
+	heading, why := verdict(report)
+	paint := s.Red
+	if report.fenced() && report.corrupted() {
+		paint = s.Green
+	}
+	fmt.Fprintf(&b, "%s%s\n%s\n", s.Bold("Verdict: "), paint(heading), cli.Fill(why, 2))
 	return b.String(), nil
 }
 
@@ -70,39 +75,46 @@ var precheck = map[Way]string{
 	Guarded:        "compares as it writes",
 }
 
-// table returns a line for each way. Whole lines are colored, so that the codes do not shift
-// the columns.
-func table(report *Report, s cli.Style) string {
-	const heading, line = "  %-16s  %-25s  %12s  %8s  %7s  %12s", "  %-16s  %-25s  %12d  %8d  %7d  %12d"
-	lines := []string{s.Dim(fmt.Sprintf(heading, "way", "before it writes", "stale writes", "accepted", "refused", "updates lost"))}
+// figures are the table: the headings, and a row for each way.
+func figures(report *Report) [][]any {
+	rows := [][]any{{"way", "before it writes", "stale writes", "accepted", "refused", "updates lost"}}
 	for _, c := range report.Runs {
-		paint := s.Red
-		if c.StaleAccepted+c.UpdatesLost == 0 {
-			paint = s.Green
-		}
-		lines = append(lines, paint(fmt.Sprintf(line,
-			c.Name, precheck[c.Name], c.StaleAttempted, c.StaleAccepted, c.Refused, c.UpdatesLost)))
+		rows = append(rows, []any{c.Name, precheck[c.Name], c.StaleAttempted, c.StaleAccepted, c.Refused, c.UpdatesLost})
 	}
-	return strings.Join(lines, "\n") + "\n"
+	return rows
 }
 
-// verdict returns the summary of the figures.
-func verdict(report *Report, s cli.Style) string {
+// table returns the figures as text. Whole lines are colored, so that the codes do not shift
+// the columns.
+func table(report *Report, s cli.Style) string {
+	text := ""
+	for i, row := range figures(report) {
+		paint := s.Dim
+		if i > 0 {
+			paint = s.Red
+			if c := report.Runs[i-1]; c.StaleAccepted+c.UpdatesLost == 0 {
+				paint = s.Green
+			}
+		}
+		text += paint(fmt.Sprintf("  %-16v  %-25v  %12v  %8v  %7v  %12v", row...)) + "\n"
+	}
+	return text
+}
+
+// verdict returns the verdict, and the figures that it stands on.
+func verdict(report *Report) (heading, text string) {
 	without, with := report.Of(Unguarded), report.Of(Guarded)
-	heading, paint := "the fence holds.", s.Green
-	text := fmt.Sprintf("Acknowledged updates lost with the lock alone: %d. "+
+	switch {
+	case !report.fenced():
+		return "the fence does NOT hold.", fmt.Sprintf("Guarded, %d of %d stale writes accepted, %d updates lost.",
+			with.StaleAccepted, with.StaleAttempted, with.UpdatesLost)
+	case !report.corrupted():
+		return "nothing is shown.", "Without a guard no update was lost, so the rest says nothing about the guard."
+	}
+	return "the fence holds.", fmt.Sprintf("Acknowledged updates lost with the lock alone: %d. "+
 		"A check before the write does not help, because the pause can come between the check and the write. "+
 		"Lost after a check of the lease in Redis: %d, after a comparison with the mark: %d. "+
 		"Guarded, the comparison is part of the write: %d of %d stale writes refused, %d updates lost.",
 		without.UpdatesLost, report.Of(Recheck).UpdatesLost, report.Of(CheckThenWrite).UpdatesLost,
 		with.Refused, with.StaleAttempted, with.UpdatesLost)
-	switch {
-	case !report.fenced():
-		heading, paint = "the fence does NOT hold.", s.Red
-		text = fmt.Sprintf("Guarded, %d of %d stale writes accepted, %d updates lost.", with.StaleAccepted, with.StaleAttempted, with.UpdatesLost)
-	case !report.corrupted():
-		heading, paint = "nothing is shown.", s.Red
-		text = "Without a guard no update was lost, so the rest says nothing about the guard."
-	}
-	return s.Bold("Verdict: ") + paint(heading) + "\n" + cli.Fill(text, 2) + "\n"
 }
