@@ -21,7 +21,9 @@ import (
 )
 
 // measure loads each page in frames of several widths, light and dark, and lists the elements
-// that end beyond a frame. A frame has the colour scheme of its element.
+// that end beyond a frame's margin, the entries of the legend that are broken across lines, and
+// the signs that touch the time beside them. A frame has the colour scheme of its element. Of the
+// README's picture it lists the texts that touch each other or the edge of their box.
 const measure = `<!doctype html><meta charset="utf-8"><body><script>
 for (let page = 0; page < PAGES; page++) for (const width of [400, 800, 1200]) for (const scheme of ['light', 'dark']) {
   const frame = document.createElement('iframe');
@@ -29,15 +31,32 @@ for (let page = 0; page < PAGES; page++) for (const width of [400, 800, 1200]) f
   frame.src = '/' + page;
   document.body.append(frame);
 }
+const svg = document.createElement('iframe');
+svg.src = '/pause.svg';
+svg.style = 'border:0;width:400px;height:700px';
+document.body.append(svg);
 onload = () => {
+  const texts = [...svg.contentDocument.querySelectorAll('text')].map((e) => [e.textContent, e.getBBox()]);
+  const boxes = [...svg.contentDocument.querySelectorAll('rect')].map((e) => e.getBBox()).filter((b) => b.width > 100);
+  const apart = (a, b) => a.x >= b.x + b.width || b.x >= a.x + a.width || a.y >= b.y + b.height || b.y >= a.y + a.height;
+  const within = (a, b) => a.x >= b.x + 4 && a.x + a.width <= b.x + b.width - 4 && a.y >= b.y + 4 && a.y + a.height <= b.y + b.height - 4;
+  const crowded = texts.filter(([, a]) => boxes.some((b) => !apart(a, b) && !within(a, b)) || texts.some(([, b]) => a !== b && !apart(a, b)));
+  svg.remove();
   const found = [...document.querySelectorAll('iframe')].map((frame) => {
-    const view = frame.contentWindow, doc = view.document;
-    const wide = [...doc.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > view.innerWidth + 0.5);
+    const view = frame.contentWindow, doc = view.document, box = (e) => e.getBoundingClientRect();
+    const edge = box(doc.querySelector('main')).right - 12;
+    const wide = [...doc.querySelectorAll('main *')].filter((e) => box(e).right > edge + 0.5);
+    const broken = [...doc.querySelectorAll('.key span')].filter((e) => box(e).height > 24);
+    const touching = [...doc.querySelectorAll('td:first-child + .lane span')].filter((e) => {
+      const time = doc.createRange();
+      time.selectNodeContents(e.parentElement.previousElementSibling);
+      return box(e).left - 2 < box(time).right + 4;
+    });
     return { Width: view.innerWidth, Scroll: doc.documentElement.scrollWidth, Dark: view.matchMedia('(prefers-color-scheme:dark)').matches,
-      Rows: doc.querySelectorAll('tbody tr').length, Ground: view.getComputedStyle(doc.body).backgroundColor, Wide: wide.map((e) => e.outerHTML.slice(0, 90)) };
+      Rows: doc.querySelectorAll('tbody tr').length, Ground: view.getComputedStyle(doc.body).backgroundColor, Wide: wide.concat(broken, touching).map((e) => e.outerHTML.slice(0, 90)) };
   });
   document.body.innerHTML = '<pre id="found"></pre>';
-  document.getElementById('found').textContent = JSON.stringify(found);
+  document.getElementById('found').textContent = JSON.stringify({ Frames: found, Crowded: crowded.map(([text]) => text), Texts: texts.length, Boxes: boxes.length });
 };
 </script>`
 
@@ -52,6 +71,9 @@ func chromium(t *testing.T) string {
 	require.FailNow(t, "timeline: the tests lack chromium: run 'make setup'")
 	return ""
 }
+
+// pause is the README's picture.
+const pause = "../../docs/pause.svg"
 
 // hang is far above the seconds that the browser takes.
 const hang = 2 * time.Minute
@@ -84,6 +106,7 @@ func TestStressAPageFitsAPhoneAndADesktop(t *testing.T) {
 	for i, text := range pages {
 		mux.HandleFunc(fmt.Sprintf("GET /%d", i), func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) })
 	}
+	mux.HandleFunc("GET /pause.svg", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, pause) })
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), hang)
@@ -96,15 +119,21 @@ func TestStressAPageFitsAPhoneAndADesktop(t *testing.T) {
 	require.NoError(t, err, said.String())
 	found := regexp.MustCompile(`<pre id="found">(.*)</pre>`).FindSubmatch(dom)
 	require.NotNil(t, found, "%s\n%s", dom, said.String())
-	var frames []struct {
-		Width, Scroll, Rows int
-		Dark                bool
-		Ground              string
-		Wide                []string
+	var measured struct {
+		Frames []struct {
+			Width, Scroll, Rows int
+			Dark                bool
+			Ground              string
+			Wide                []string
+		}
+		Crowded      []string
+		Texts, Boxes int
 	}
-	require.NoError(t, json.Unmarshal([]byte(strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(string(found[1]))), &frames))
-	require.Len(t, frames, 6*len(pages), "three widths, light and dark")
-	for i, f := range frames {
+	require.NoError(t, json.Unmarshal([]byte(strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(string(found[1]))), &measured))
+	require.Empty(t, measured.Crowded, pause)
+	require.Equal(t, []int{20, 3}, []int{measured.Texts, measured.Boxes}, pause)
+	require.Len(t, measured.Frames, 6*len(pages), "three widths, light and dark")
+	for i, f := range measured.Frames {
 		require.Equal(t, []int{400, 800, 1200}[i/2%3], f.Width)
 		require.LessOrEqual(t, f.Scroll, f.Width, "page %d scrolls sideways: %q", i/6, f.Wide)
 		require.Empty(t, f.Wide)
@@ -114,7 +143,7 @@ func TestStressAPageFitsAPhoneAndADesktop(t *testing.T) {
 	}
 }
 
-var colour = regexp.MustCompile(`--(\w+):(#[0-9a-f]{3,6})\b`)
+var colour = regexp.MustCompile(`--([a-z-]+):(#[0-9a-f]{3,6})\b`)
 
 // Every text has a contrast of 4.5 with what is behind it, as WCAG 2.2 requires.
 func TestTextsCanBeRead(t *testing.T) {
@@ -146,6 +175,26 @@ func TestTextsCanBeRead(t *testing.T) {
 				tinted[i] = 0.9*tinted[i] + 0.1*rgb[i]
 			}
 			require.GreaterOrEqual(t, contrast(rgb, tinted), 4.5, "%s: %s on its tint", name, text)
+		}
+	}
+}
+
+func TestTextsOfTheReadmesPictureCanBeRead(t *testing.T) {
+	t.Parallel()
+	picture, err := os.ReadFile(pause)
+	require.NoError(t, err)
+	light, dark, found := strings.Cut(string(picture), "@media (prefers-color-scheme:dark)")
+	require.True(t, found)
+	for name, css := range map[string]string{"light": light, "dark": dark} {
+		colours := map[string][3]float64{}
+		for _, c := range colour.FindAllStringSubmatch(css, -1) {
+			colours[c[1]] = channels(t, c[2])
+		}
+		require.Len(t, colours, 9)
+		for ground, texts := range map[string]string{"ground": "text soft a b", "bad-ground": "text soft bad", "good-ground": "text soft b"} {
+			for _, text := range strings.Fields(texts) {
+				require.GreaterOrEqual(t, contrast(colours[text], colours[ground]), 4.5, "%s: %s on %s", name, text, ground)
+			}
 		}
 	}
 }
