@@ -139,9 +139,9 @@ func TestImportsFollowTheLayout(t *testing.T) {
 // and which lines it has taken out elsewhere.
 var budgets = map[string]int{
 	".":                      53,
-	"token":                  557,
+	"token":                  560,
 	"token/memtoken":         164,
-	"token/redistoken":       2_048,
+	"token/redistoken":       2_200,
 	"token/pgtoken":          1_358,
 	"token/tokentest":        2_079,
 	"lock":                   1_573,
@@ -173,7 +173,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_855
+const allLines = 50_010
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -9,8 +9,8 @@
 // [Token.MarshalText] returns the form that is sent to other processes.
 //
 // An [Issuer] grants tokens. The packages redistoken, pgtoken and memtoken below this
-// one are issuers. An Issuer may also be a [QueueIssuer], a [BatchRenewer] and a
-// [Recoverer]. Programs use an Issuer through a Locker of package
+// one are issuers. An Issuer may also be a [QueueIssuer], a [BatchRenewer], a [Recoverer]
+// and an [Inspector]. Programs use an Issuer through a Locker of package
 // [github.com/fencepost/fencepost/lock].
 //
 // # What it promises

@@ -140,27 +140,30 @@ type Recoverer interface {
 // changed by the time the caller reads it. A write must not depend on it.
 type State struct {
 	Resource string
-	// Number is the last number of the resource, or zero if it has none. If the resource
-	// is held, it is the number of the holder's grant, unless [Recoverer.Recover] has
-	// raised it since.
+	// Number is not below the number of the holder, nor of an earlier grant, and every later
+	// grant has a greater one. It is above the holder's number if [Recoverer.Recover] has
+	// raised it since, or if the issuer numbers several resources together, as redistoken
+	// does. Zero means that the issuer has no number on record.
 	Number int64
 	// Holder is the id of the acquisition that has the resource. It is empty if the
-	// resource is free.
+	// resource is free, also because the lease has ended.
 	Holder string
-	// Remaining is when the lease ends if it is not renewed, by the issuer's clock. It is
-	// zero if the resource is free.
+	// Remaining is the time until the lease ends if it is not renewed, by the issuer's
+	// clock. It is zero if the resource is free.
 	Remaining time.Duration
 	// Waiters are the holder ids that wait, in the order in which the issuer grants. A
-	// waiter that has died may still be among them.
+	// waiter that has died may still be among them. If the waiters of one process share a
+	// place in the queue, as those of redistoken do, only the first of them is listed.
 	Waiters []string
 }
 
 // Inspector is an optional interface of an [Issuer] whose locks an operator can see.
-// Both methods only read: they grant nothing, and they drop no waiter.
+// Both methods only read: they grant nothing, and they drop no waiter. A server that
+// takes no writes, such as a standby, returns what it has on record.
 type Inspector interface {
-	// Inspect returns the state of resource. If the issuer has never granted it, or has
-	// forgotten it, the State has only Resource. Inspect returns [ErrUnreachable] as
-	// Acquire does.
+	// Inspect returns the state of resource. A resource that was never granted, or that the
+	// issuer has forgotten, is free. If the issuer cannot be reached, the error must be
+	// [ErrUnreachable].
 	Inspect(ctx context.Context, resource string) (State, error)
 
 	// Locks returns the resources that are held or waited for and whose names begin with

@@ -146,8 +146,8 @@ func parseGrant(reply any, resource string) (number int64, refused *refusal, err
 	return 0, r, nil
 }
 
-// fields stores the elements of reply in into, pointers to strings and integers. It returns
-// false if reply is not a list of as many elements of these types.
+// fields stores the elements of reply in into, pointers to strings, integers and lists. It
+// returns false if reply is not a list of as many elements of these types.
 func fields(reply any, into ...any) bool {
 	list, ok := reply.([]any)
 	if !ok || len(list) != len(into) {
@@ -159,6 +159,8 @@ func fields(reply any, into ...any) bool {
 			*field, ok = list[n].(string)
 		case *int64:
 			*field, ok = list[n].(int64)
+		case *[]any:
+			*field, ok = list[n].([]any)
 		}
 		if !ok {
 			return false

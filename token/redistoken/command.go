@@ -34,6 +34,8 @@ var (
 	renewSource string
 	//go:embed recover.lua
 	recoverSource string
+	//go:embed inspect.lua
+	inspectSource string
 	//go:embed numsub.lua
 	numsubSource string
 
@@ -43,6 +45,7 @@ var (
 	releaseScript = newScript(0, 3, releaseFastSource+mintSource+queueSource+releaseSource)
 	renewScript   = newScript(0, 1, renewSource)
 	recoverScript = newScript(1, 2, recoverSource)
+	inspectScript = newScript(0, 3, inspectSource)
 	numsubScript  = newScript(0, 1, numsubSource)
 )
 

@@ -112,6 +112,12 @@ func verbs(iss *redistoken.Issuer) map[string]func(context.Context) error {
 		"renew":   func(ctx context.Context) error { _, err := iss.Renew(ctx, tok, long); return err },
 		"release": func(ctx context.Context) error { return iss.Release(ctx, tok) },
 		"recover": func(ctx context.Context) error { return iss.Recover(ctx, resource, 1) },
+		"inspect": func(ctx context.Context) error { _, err := iss.Inspect(ctx, resource); return err },
+		"locks": func(ctx context.Context) (err error) {
+			for _, err = range iss.Locks(ctx, "") {
+			}
+			return err
+		},
 		"renew account/": func(ctx context.Context) (err error) {
 			batch := []token.Renewal{{Token: tok, TTL: long}, {Token: tok, TTL: long}, {Token: tok, TTL: long}}
 			iss.RenewAll(ctx, batch)

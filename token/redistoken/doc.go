@@ -89,7 +89,8 @@
 //
 // A Redis user with an access list needs the keys and channels of the prefix, and the
 // commands in the scripts. They include PUBLISH (SPUBLISH in a cluster): without it, a
-// release returns an error although the lock was handed over.
+// release returns an error although the lock was handed over. [Issuer.Locks] also needs
+// SCAN. For the rights of a user that only inspects, see docs/locks.md.
 //
 // # Which servers
 //
@@ -122,6 +123,7 @@ package redistoken
 //	                  idle end; a subscription at a server that does not publish any more
 //	command.go        how scripts are sent: NOSCRIPT, a caller whose context ends;
 //	                  ErrUnreachable; one pipeline for a batch; WAIT on the same connection
+//	inspect.go        Inspect and Locks: which names of keys are locks; the masters of a cluster
 //	acquire_fast.lua  first part of acquire and wait: a free lock without a queue
 //	mint.lua          the next number, from counter and clock; a counter that is not a number; a
 //	                  grant never shortens a lease
@@ -135,4 +137,5 @@ package redistoken
 //	                  a waiter that leaves
 //	renew.lua         extends a lock; never acquires
 //	recover.lua       raises a counter, unless it is not lower, or the number is too far ahead
+//	inspect.lua       the state of a resource, without a write
 //	numsub.lua        counts the subscribers at the master; fails on a replica

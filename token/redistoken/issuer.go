@@ -12,9 +12,9 @@ import (
 	"github.com/fencepost/fencepost/token"
 )
 
-// Issuer is a [token.Issuer] on Redis, and a [token.QueueIssuer], [token.BatchRenewer]
-// and [token.Recoverer]. It is safe for concurrent use. It must not be copied. Its fields
-// must not change after first use.
+// Issuer is a [token.Issuer] on Redis, and a [token.QueueIssuer], [token.BatchRenewer],
+// [token.Recoverer] and [token.Inspector]. It is safe for concurrent use. It must not be
+// copied. Its fields must not change after first use.
 //
 // Every method returns when its ctx ends, with [context.Cause], except that Wait may take
 // up to a second and a half longer. The request may still take effect on the server after
@@ -42,6 +42,7 @@ var (
 	_ token.QueueIssuer  = (*Issuer)(nil)
 	_ token.BatchRenewer = (*Issuer)(nil)
 	_ token.Recoverer    = (*Issuer)(nil)
+	_ token.Inspector    = (*Issuer)(nil)
 )
 
 // Close ends the subscriptions that Wait has opened and stops all background goroutines.
@@ -118,6 +119,7 @@ func (i *Issuer) check() error {
 // clusterClient is a [redis.ClusterClient], or a wrapper of one.
 type clusterClient interface {
 	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
+	ForEachMaster(ctx context.Context, visit func(ctx context.Context, master *redis.Client) error) error
 	ReloadState(ctx context.Context)
 }
 
