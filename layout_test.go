@@ -142,7 +142,7 @@ var budgets = map[string]int{
 	"token":                  560,
 	"token/memtoken":         164,
 	"token/redistoken":       2_200,
-	"token/pgtoken":          1_358,
+	"token/pgtoken":          1_435,
 	"token/tokentest":        2_079,
 	"lock":                   1_573,
 	"guard":                  495,
@@ -173,7 +173,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 50_010
+const allLines = 50_087
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -26,6 +26,8 @@ var (
 	releaseSQL string
 	//go:embed recover.sql
 	recoverSQL string
+	//go:embed state.sql
+	stateSQL string
 )
 
 // DB is the connection of an Issuer: usually a *pgxpool.Pool. With another type, renewals

@@ -97,7 +97,9 @@ package pgtoken
 //	             sent around a statement (isolation level, read-only session, exec mode)
 //	transact.go  BEGIN, a statement and COMMIT in one packet; a standby ("was sent to a
 //	             standby"); which errors are ErrExhausted and ErrUnreachable
+//	inspect.go   Inspect and Locks: which locks are listed, in pages
 //	reply.go     the server's reply and the notification, parsed ("unexpected reply"); from when
 //	             a lease that was handed over counts; which marks a grant has raised
-//	*.sql        one call each of a function in migrations/postgres: 00005_leases.sql,
-//	             00006_queue.sql (the queue that all processes share)
+//	state.sql    the state of leases and of their waiters
+//	*.sql        the others: one call each of a function in migrations/postgres:
+//	             00005_leases.sql, 00006_queue.sql (the queue that all processes share)

@@ -11,8 +11,9 @@ import (
 )
 
 // Issuer is a [token.Issuer] on PostgreSQL, and a [token.QueueIssuer],
-// [token.BatchRenewer] and [token.Recoverer]. It is as safe for concurrent use as its DB.
-// Its fields must not change after first use. It must not be copied.
+// [token.BatchRenewer], [token.Recoverer] and [token.Inspector]. It is as safe for
+// concurrent use as its DB. Its fields must not change after first use. It must not be
+// copied.
 //
 // If ctx ends during a call, the call returns [context.Cause] and its connection is
 // closed. The call may still have taken effect on the server.
@@ -54,6 +55,7 @@ var (
 	_ token.QueueIssuer  = (*Issuer)(nil)
 	_ token.BatchRenewer = (*Issuer)(nil)
 	_ token.Recoverer    = (*Issuer)(nil)
+	_ token.Inspector    = (*Issuer)(nil)
 )
 
 // Acquire implements [token.Issuer]. The ttl is rounded down to whole microseconds; less

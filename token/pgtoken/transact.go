@@ -26,7 +26,7 @@ const (
 	rollbackTimeout = 5 * time.Second
 )
 
-// txOptions are the options of every call's transaction. A session may have a stricter
+// txOptions are the options of every call's transaction that writes. A session may have a stricter
 // isolation level by default, under which two concurrent calls would fail.
 var txOptions = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
 
@@ -35,7 +35,7 @@ var txOptions = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadW
 // is confirmed. Errors are those of explain. A standby is [token.ErrUnreachable]: it has
 // applied nothing, and may be promoted.
 func (i *Issuer) transact(ctx context.Context, db DB, sql string, args []any, row ...any) error {
-	err := sendTx(ctx, db, sql, args, row)
+	err := sendTx(ctx, db, txOptions, sql, args, row)
 	if code := sqlState(err); code != codeReadOnly && code != codeUnsupported {
 		return explain(ctx, err)
 	}
@@ -48,12 +48,12 @@ func (i *Issuer) transact(ctx context.Context, db DB, sql string, args []any, ro
 		return fmt.Errorf("%w: the request was sent to a standby: connect to the primary, as with target_session_attrs=read-write; "+
 			"a pooler that splits reads from writes must send the functions of this schema there: %w", token.ErrUnreachable, err)
 	}
-	return explain(ctx, sendTx(ctx, db, sql, args, row)) // it may have been promoted before the question
+	return explain(ctx, sendTx(ctx, db, txOptions, sql, args, row)) // it may have been promoted before the question
 }
 
-func sendTx(ctx context.Context, db DB, sql string, args []any, row []any) error {
+func sendTx(ctx context.Context, db DB, options pgx.TxOptions, sql string, args []any, row []any) error {
 	b := &pgx.Batch{}
-	b.BeginTx(txOptions)
+	b.BeginTx(options)
 	b.Queue(sql, args...)
 	b.Queue("commit")
 	return read(ctx, db.SendBatch(ctx, b), row)
@@ -118,7 +118,7 @@ func (i *Issuer) schemaName() string { return cmp.Or(i.Schema, "fencepost") }
 
 // inSchema replaces {schema} in sql with the quoted name of the Issuer's schema.
 func (i *Issuer) inSchema(sql string) string {
-	return strings.Replace(sql, "{schema}", pgx.Identifier{i.schemaName()}.Sanitize(), 1)
+	return strings.ReplaceAll(sql, "{schema}", pgx.Identifier{i.schemaName()}.Sanitize())
 }
 
 // microseconds is an interval as it is sent and received. An integer has the same meaning
