@@ -140,10 +140,10 @@ func TestImportsFollowTheLayout(t *testing.T) {
 var budgets = map[string]int{
 	".":                      53,
 	"token":                  560,
-	"token/memtoken":         164,
+	"token/memtoken":         207,
 	"token/redistoken":       2_200,
 	"token/pgtoken":          1_435,
-	"token/tokentest":        2_079,
+	"token/tokentest":        2_208,
 	"lock":                   1_573,
 	"guard":                  495,
 	"guard/guardtest":        553,
@@ -173,7 +173,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 50_087
+const allLines = 50_259
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

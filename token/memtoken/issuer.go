@@ -3,6 +3,10 @@ package memtoken
 import (
 	"context"
 	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +27,7 @@ var (
 	_ token.QueueIssuer  = (*Issuer)(nil)
 	_ token.BatchRenewer = (*Issuer)(nil)
 	_ token.Recoverer    = (*Issuer)(nil)
+	_ token.Inspector    = (*Issuer)(nil)
 )
 
 // Acquire implements [token.Issuer].
@@ -90,6 +95,44 @@ func (i *Issuer) Recover(ctx context.Context, resource string, number int64) (er
 	}
 	i.decide(resource, func(l *timedLock, now time.Time) { err = l.Recover(number, now) })
 	return err
+}
+
+// Inspect implements [token.Inspector].
+func (i *Issuer) Inspect(ctx context.Context, resource string) (token.State, error) {
+	s := token.State{Resource: resource}
+	if err := context.Cause(ctx); err != nil {
+		return s, err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	l := i.locks[resource]
+	if l == nil {
+		return s, nil
+	}
+	s.Number = l.Number
+	if left := time.Until(l.Grant.Until); left > 0 {
+		s.Holder, s.Remaining = l.Grant.Token.Holder, left
+	}
+	for _, w := range l.Queue {
+		s.Waiters = append(s.Waiters, w.Holder)
+	}
+	return s, nil
+}
+
+// Locks implements [token.Inspector].
+func (i *Issuer) Locks(ctx context.Context, prefix string) iter.Seq2[token.State, error] {
+	return func(yield func(token.State, error) bool) {
+		i.mu.Lock()
+		names := slices.Collect(maps.Keys(i.locks))
+		i.mu.Unlock()
+		for _, name := range names {
+			s, err := i.Inspect(ctx, name)
+			listed := s.Holder != "" || len(s.Waiters) > 0
+			if strings.HasPrefix(name, prefix) && (listed || err != nil) && (!yield(s, err) || err != nil) {
+				return
+			}
+		}
+	}
 }
 
 // decide runs decision on the resource's lock under the mutex, and then sets the lock's

@@ -9,9 +9,9 @@
 //
 //	rule: a renewal never acquires what was released: Renew by "a" returned <nil>, want ErrLost
 //
-// If the issuer is also a [token.QueueIssuer], a [token.BatchRenewer] or a
-// [token.Recoverer], the rules of that interface are tested too; otherwise they have no
-// subtests. The suite is tested with mutants: broken issuers, each of which must fail the
+// If the issuer is also a [token.QueueIssuer], a [token.BatchRenewer], a
+// [token.Recoverer] or a [token.Inspector], the rules of that interface are tested too;
+// otherwise they have no subtests. The suite is tested with mutants: broken issuers, each of which must fail the
 // rule that it breaks.
 //
 // [Context] is for users: with it, code that gets its token from a context can be tested
@@ -58,5 +58,7 @@ package tokentest
 //	            to the batch after the return
 //	recover.go  Recover: the next number, ErrLost, ErrTooFarAhead; several Recovers at once, and
 //	            among grants
+//	inspect.go  Inspect of a held and of a free resource, and of its waiters; Locks of names that
+//	            a search may take for patterns
 //	context.go  not for issuers: a context with tokens, for unit tests of code that takes its
 //	            token from it

@@ -14,8 +14,8 @@ import (
 )
 
 // TestIssuer runs one subtest for each rule of [token.Issuer]. If the issuer is a
-// [token.QueueIssuer], a [token.BatchRenewer] or a [token.Recoverer], it also runs one
-// for each rule of that interface. Sixteen subtests run at once, whatever -parallel is,
+// [token.QueueIssuer], a [token.BatchRenewer], a [token.Recoverer] or a
+// [token.Inspector], it also runs one for each rule of that interface. Sixteen subtests run at once, whatever -parallel is,
 // since most of them wait for a lease to expire.
 //
 // newIssuer is called once for each rule, and once to find out which interfaces the
@@ -62,6 +62,13 @@ func rules(iss token.Issuer) []rule {
 	}
 	if raises && waits {
 		all = append(all, recoveredHandoff)
+	}
+	_, inspects := iss.(token.Inspector)
+	if inspects {
+		all = slices.Concat(all, inspectRules)
+	}
+	if inspects && waits {
+		all = append(all, inspectedQueue)
 	}
 	return all
 }
