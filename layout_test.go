@@ -167,13 +167,13 @@ var budgets = map[string]int{
 	"internal/timeline":      763,
 	"internal/test":          3_196,
 	"cmd/fencepost":          5_400,
-	"contrib":                2_326,
+	"contrib":                2_443,
 	"examples":               1_551,
 	"lab":                    2_170,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 50_259
+const allLines = 50_376
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

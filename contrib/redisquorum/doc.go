@@ -95,6 +95,7 @@ package redisquorum
 //	               forgotten a lease locks it again
 //	recover.go     the numbers are raised above a guard's mark (Recover); a node that lost its
 //	               memory becomes a member again (Rejoin, and in the background)
+//	inspect.go     Inspect and Locks: what a majority has; when that cannot be told
 //	bootstrap.go   the nodes become a quorum, or restore one that lost its majority: "there is a
 //	               quorum", "are one server", "leases may be alive for another"
 //	config.go      a member's marker; the config of a majority; "it is in a quorum of": other
@@ -114,6 +115,7 @@ package redisquorum
 //	release.lua    releases a lock
 //	counters.lua   returns counters and the clock, for Recover and Rejoin
 //	recover.lua    raises a counter
+//	inspect.lua    returns a lock's holder, time and counter; writes nothing
 //	rejoin.lua     makes an unrecovered server a member again, with the counters of others
 //	bootstrap.lua  inspects a server (member, unrecovered, fresh), or makes it a member
 //	retract.lua    removes the marker of a quorum that was not created

@@ -55,6 +55,7 @@ var (
 	_ token.Issuer       = (*Issuer)(nil)
 	_ token.Recoverer    = (*Issuer)(nil)
 	_ token.BatchRenewer = (*Issuer)(nil)
+	_ token.Inspector    = (*Issuer)(nil)
 )
 
 // begin returns the quorum and its config. It is the first step of every method.

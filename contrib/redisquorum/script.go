@@ -26,6 +26,8 @@ var (
 	countersSource string
 	//go:embed recover.lua
 	recoverSource string
+	//go:embed inspect.lua
+	inspectSource string
 	//go:embed rejoin.lua
 	rejoinSource string
 	//go:embed bootstrap.lua
@@ -39,6 +41,7 @@ var (
 	releaseScript   = redis.NewScript(memberSource + releaseSource)
 	countersScript  = redis.NewScript(memberSource + countersSource)
 	recoverScript   = redis.NewScript(memberSource + recoverSource)
+	inspectScript   = redis.NewScript(memberSource + inspectSource)
 	rejoinScript    = redis.NewScript(memberSource + rejoinSource)
 	bootstrapScript = redis.NewScript(memberSource + bootstrapSource)
 	withdrawScript  = redis.NewScript(withdrawSource)
