@@ -68,6 +68,14 @@ func TestLateCompletionOfAJobIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, id, again)
 
+	// The naive twin commits nothing.
+	tx, err := pool.Begin(ctx)
+	require.NoError(t, err)
+	tag, err := tx.Exec(ctx, "UPDATE jobs SET state = 'done' WHERE id = $1 AND state = 'running'", id)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, tag.RowsAffected(), "the state does not tell the late worker from its successor")
+	require.NoError(t, tx.Rollback(ctx))
+
 	require.ErrorIs(t, adopt.Done(late, pool, id), guard.ErrStale)
 	require.NoError(t, adopt.Done(job, pool, id))
 }
