@@ -5,9 +5,13 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/httpguard"
+	"github.com/fencepost/fencepost/httpguard/signature"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -36,6 +40,15 @@ func BenchmarkMiddleware(b *testing.B) {
 		next.ServeHTTP(w, r.WithContext(token.NewContext(r.Context(), toks[0])))
 	})
 	var marks guard.Memory
+	whole := httpguard.Middleware{Resources: accounts, Store: &marks, InFlight: new(httpguard.InFlight)}
+	signed := whole
+	keyring, err := signature.New(signature.Key{ID: "2026-11", Secret: []byte("no secret, but as long as one is")})
+	require.NoError(b, err)
+	vouched, err := keyring.Sign(one, time.Time{})
+	require.NoError(b, err)
+	signedText, err := httpguard.FormatSigned(vouched)
+	require.NoError(b, err)
+	signed.Keyring = keyring
 	for _, bench := range []struct {
 		name, method, field string
 		handler             http.Handler
@@ -45,6 +58,8 @@ func BenchmarkMiddleware(b *testing.B) {
 		{"the same, with the token parsed", "PUT", text, parsed},
 		{"without a store", "PUT", text, httpguard.Middleware{Resources: accounts}.Wrap(next)},
 		{"with Memory", "PUT", text, httpguard.Middleware{Resources: accounts, Store: &marks}.Wrap(next)},
+		{"with Memory, and in flight", "PUT", text, whole.Wrap(next)},
+		{"the same, signed", "PUT", signedText, signed.Wrap(next)},
 		{"a read without a token", "GET", "", httpguard.Middleware{Resources: accounts, Store: &marks}.Wrap(next)},
 		{"a refusal", "PUT", line("account/42", 1, "b"), httpguard.Middleware{Resources: accounts, Store: &marks}.Wrap(next)},
 	} {

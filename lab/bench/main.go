@@ -3,7 +3,7 @@
 //
 //	go run -C lab/bench .                     every group, about ten minutes
 //	go run -C lab/bench . -quick              shorter, and less of what is large
-//	go run -C lab/bench . -only redis,http    two groups
+//	go run -C lab/bench . -only redis,pglock  two groups
 //	go run -C lab/bench . -json               a line of JSON for each row
 //
 // It starts its own servers and ends them. Its PostgreSQL waits for the disk. It prints a
@@ -30,7 +30,6 @@
 //	handover.go     group handover; "two waiters hold it at the same time"
 //	renew.go        group renew
 //	write.go        group write
-//	http.go         group http
 //	tables.sql      the accounts, and the marks of the writes by hand
 package main
 
@@ -55,14 +54,14 @@ type group struct {
 // groups are in the order in which they are measured.
 var groups = []group{
 	{"redis", redisContests}, {"handover", handoverContests}, {"renew", []contest{keepingAlive(10_000)}},
-	{"pglock", pglockContests}, {"write", writeContests}, {"http", httpContests},
+	{"pglock", pglockContests}, {"write", writeContests},
 }
 
 func main() {
 	relayIfAsked()
 	quick := flag.Bool("quick", false, "measure in two minutes, with more noise")
 	asJSON := flag.Bool("json", false, "print a line of JSON for each row")
-	only := flag.String("only", "redis,handover,renew,pglock,write,http", "measure these `groups` alone, separated by commas")
+	only := flag.String("only", "redis,handover,renew,pglock,write", "measure these `groups` alone, separated by commas")
 	flag.Parse()
 	show := printMarkdown
 	if *asJSON {

@@ -24,7 +24,7 @@ var packetsOf = map[string]float64{
 	"Redis lock, Acquire, Release": 2, "Redis lock, Locker.Hold": 2, "refused, Acquire": 1, "Redis write, redisguard Set": 1,
 	"PostgreSQL lock, pgtoken Acquire, Release": 2, "PostgreSQL lock, the same, claimed": 2,
 	"PostgreSQL write, Table.Update": 1, "PostgreSQL write, On.Exec": 1, "PostgreSQL transaction, Update": 3,
-	"PostgreSQL transaction, Once": 3, "PostgreSQL transaction, Once with a result": 4, "HTTP request, httpguard": 1,
+	"PostgreSQL transaction, Once": 3, "PostgreSQL transaction, Once with a result": 4,
 }
 
 // Each group is measured on real servers. Each operation checks its own effect.
@@ -175,14 +175,14 @@ func TestTheCPUOfAServerGrowsWithItsWork(t *testing.T) {
 
 func TestTheServersEndHoweverTheRunDoes(t *testing.T) {
 	t.Parallel()
-	require.EqualError(t, measure(t.Context(), newEnv(true), []string{"http", "locks"}, nil), `no group "locks"`)
+	require.EqualError(t, measure(t.Context(), newEnv(true), []string{"redis", "locks"}, nil), `no group "locks"`)
 	e, stopped, broken := newEnv(true), 0, errors.New("it does not end")
 	e.later(func() error { stopped++; return broken })
-	err := measure(t.Context(), e, []string{"http"}, func([]row) error { return io.ErrShortWrite })
+	err := measure(t.Context(), e, []string{"redis"}, func([]row) error { return io.ErrShortWrite })
 	require.ErrorIs(t, err, io.ErrShortWrite)
 	require.ErrorIs(t, err, broken)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("ended by signal"))
-	require.ErrorContains(t, measure(ctx, e, []string{"http"}, nil), "ended by signal")
+	require.ErrorContains(t, measure(ctx, e, []string{"redis"}, nil), "ended by signal")
 	require.Equal(t, 2, stopped)
 }
