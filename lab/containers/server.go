@@ -51,11 +51,7 @@ func (s *server) start(ctx context.Context) error {
 // postgres returns a PostgreSQL server whose superuser is postgres. The default of 100
 // connections is too low for packages that are tested at the same time, and the encoding
 // must be UTF-8 whatever the image's default is.
-func postgres(env string, settings ...string) *server {
-	command := []string{"postgres", "-c", "max_connections=300"}
-	for _, setting := range settings {
-		command = append(command, "-c", setting)
-	}
+func postgres(env string) *server {
 	url := func(host string, port network.Port) string {
 		return fmt.Sprintf("postgres://postgres:fencepost@%s:%d/postgres?sslmode=disable", host, port.Num())
 	}
@@ -65,7 +61,7 @@ func postgres(env string, settings ...string) *server {
 		image: cmp.Or(os.Getenv("FENCEPOST_TEST_POSTGRES_IMAGE"), "postgres:17"),
 		options: []testcontainers.ContainerCustomizer{
 			testcontainers.WithEnv(map[string]string{"POSTGRES_PASSWORD": "fencepost", "LANG": "C.UTF-8"}),
-			testcontainers.WithCmd(command...),
+			testcontainers.WithCmd("postgres", "-c", "max_connections=300", "-c", "fsync=off"),
 			testcontainers.WithWaitStrategyAndDeadline(startTimeout,
 				wait.ForSQL(port, "pgx", url).WithStartupTimeout(startTimeout)),
 		},

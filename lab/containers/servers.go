@@ -18,7 +18,7 @@ type servers []*server
 // cannot start one on this machine and the environment names none.
 func all() servers {
 	wanted := servers{
-		postgres("FENCEPOST_TEST_POSTGRES_URL", "fsync=off"),
+		postgres("FENCEPOST_TEST_POSTGRES_URL"),
 		redis("FENCEPOST_TEST_REDIS_URL"),
 	}
 	if os.Getenv(envMariaDB) == "" && !localMariaDB() {
