@@ -107,7 +107,6 @@ func TestFaultsAndAnswers(t *testing.T) {
 		"a body that drips":               {line: put, rest: own + body("wri"), answer: "408", flags: "--timeout 100ms"},
 		"a chunk that drips":              {line: put, rest: own + chunked + "5\nwri", answer: "408", flags: "--timeout 100ms"},
 		"a claim whose body drips":        {line: get, rest: own + body("wri"), answer: "408", flags: "--timeout 100ms"},
-		"a WebSocket whose body drips":    {line: get, rest: own + "Connection: Upgrade\nUpgrade: websocket\n" + body("wri"), answer: "408", flags: "--timeout 100ms"},
 		"a body that is announced":        {line: put, rest: own + "Expect: 100-continue\n" + body(""), answer: "408", flags: "--timeout 100ms"},
 		"no token, and a body that drips": {line: put, rest: body("wri"), answer: "428", problem: "ProblemMissing"},
 		"a write without an answer":       {line: put + "/silent", rest: own + body("write"), answer: "504", problem: "ProblemUnknown", flags: "--timeout 100ms"},

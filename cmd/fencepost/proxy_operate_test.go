@@ -66,18 +66,6 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 	require.Zero(t, next(t, flying).status)
 }
 
-// A connection that has no bound of its own is cut off in the end.
-func TestTheEndCutsAWebSocketOff(t *testing.T) {
-	t.Parallel()
-	p := startProxy(t, newSocket(t).URL, "--dangerously-memory", "--resource", "account/{id}", "--timeout", "500ms", "--wait", "100ms")
-	status, conn, _ := open(t, p, "websocket", field(t, "account/42", 33, "a")...)
-	defer conn.Close()
-	require.Equal(t, 101, status)
-	p.signal(syscall.SIGTERM)
-	require.Equal(t, 1, p.status())
-	require.EqualValues(t, 1, p.line("ended before its requests did")["cut_off"])
-}
-
 // Marks are durable before the upstream receives the request.
 func TestMarksHoldWhenTheProxyIsKilled(t *testing.T) {
 	t.Parallel()

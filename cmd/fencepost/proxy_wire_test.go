@@ -312,6 +312,7 @@ func TestHiddenFieldsOfARequestAreNotSentOn(t *testing.T) {
 		"a field folded":                    "X:\r\n Content-Length: 9\r\n" + length + "\r\n" + hidden,
 		"a switch to HTTP/2":                "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n" + length + "\r\n" + hidden,
 		"a switch to something else":        "Connection: Upgrade\r\nUpgrade: TLS/1.0\r\n" + length + "\r\n" + hidden,
+		"a switch to a WebSocket":           "Connection: Upgrade\r\nUpgrade: websocket\r\n" + length + "\r\n" + hidden,
 		"a token in a trailer": "Transfer-Encoding: chunked\r\nTrailer: Fencing-Token\r\n\r\n0\r\nFencing-Token: " +
 			`9;r="account/43";h="z"` + "\r\n\r\n" + hidden,
 		"a token that is named a hop's": "Connection: Fencing-Token\r\nContent-Length: 0\r\n\r\n" + hidden,

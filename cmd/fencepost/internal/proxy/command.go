@@ -118,7 +118,7 @@ func (c *Cmd) proxy(ctx context.Context, log *slog.Logger) (*proxy, error) {
 		Resources: func(r *http.Request) ([]string, error) {
 			st := stateOf(r.Context())
 			if len(st.resources) == 0 {
-				return nil, fmt.Errorf("no --resource matches %s %s: name its resource, or take it off the proxy", st.method, r.URL.EscapedPath())
+				return nil, fmt.Errorf("no --resource matches %s %s: name its resource, or take it off the proxy", r.Method, r.URL.EscapedPath())
 			}
 			return st.resources, nil
 		},
@@ -202,16 +202,12 @@ func (p *proxy) listen(flag string, address usage.Address, server *http.Server, 
 }
 
 // shutdown waits until the requests in flight are answered, and for as long as they may take
-// at most. It polls, as [http.Server.Shutdown] does, for upgraded connections.
+// at most.
 func (p *proxy) shutdown(server *http.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*(p.Wait+p.Timeout)+responseTime)
 	defer cancel()
-	_ = server.Shutdown(ctx) // its only error is that ctx has ended
-	for p.running.Load() > 0 && ctx.Err() == nil {
-		time.Sleep(5 * time.Millisecond)
-	}
-	if n := p.running.Load(); n > 0 {
-		p.log.Error("ended before its requests did", "cut_off", n)
+	if server.Shutdown(ctx) != nil { // ctx has ended
+		p.log.Error("ended before its requests did", "cut_off", p.running.Load())
 		return errors.Join(cli.ErrNo, server.Close())
 	}
 	p.log.Info("ended")

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,8 +48,6 @@ type proxy struct {
 type requestState struct {
 	begun     time.Time
 	request   *http.Request
-	method    string // as the client sent it
-	upgrade   bool
 	unsafe    bool
 	resources []string
 	token     token.Token // of the first resource
@@ -67,7 +64,7 @@ func stateOf(ctx context.Context) *requestState { return ctx.Value(stateKey{}).(
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.running.Add(1)
 	defer p.running.Add(-1)
-	st := &requestState{begun: time.Now(), method: r.Method}
+	st := &requestState{begun: time.Now()}
 	st.request = r.WithContext(context.WithValue(r.Context(), stateKey{}, st))
 	complete := false // a panic cuts the answer off
 	defer func() { p.end(st, complete) }()
@@ -86,12 +83,10 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *proxy) handle(w http.ResponseWriter, r *http.Request, st *requestState) {
-	if st.upgrade = strings.EqualFold(r.Header.Get("Upgrade"), "websocket"); !st.upgrade {
-		// A server may ignore the field (RFC 9110 §7.8). After a switch to HTTP/2 without
-		// TLS, for example, a client could send any request past the guard.
-		r.Header.Del("Upgrade")
-	}
-	st.unsafe = st.upgrade || !httpwrite.IsSafe(r.Method)
+	// A server may ignore the field (RFC 9110 §7.8). After a switch of protocols a client could
+	// send anything past the guard.
+	r.Header.Del("Upgrade")
+	st.unsafe = !httpwrite.IsSafe(r.Method)
 	guarded := st.unsafe || len(r.Header[httpguard.Header]) > 0
 	err := checkRequest(r)
 	if err == nil && guarded {
@@ -114,16 +109,13 @@ func (p *proxy) handle(w http.ResponseWriter, r *http.Request, st *requestState)
 		p.forward(r.Context(), w, r, st)
 		return
 	}
-	if st.upgrade {
-		r.Method = "UPGRADE" // to the Middleware a GET is safe, but the messages that follow may write
-	}
 	p.guarded.ServeHTTP(w, r)
 }
 
 // admitted is called by the Middleware while the request is in flight.
 func (p *proxy) admitted(w http.ResponseWriter, r *http.Request) {
 	st := stateOf(r.Context())
-	r.Method, st.request = st.method, r
+	st.request = r
 	record(r.Context(), nil)
 	if p.DangerouslyReportOnly {
 		p.forward(r.Context(), w, r, st)
@@ -266,7 +258,7 @@ func (p *proxy) end(st *requestState, complete bool) {
 
 // line writes the line of a request. It never has a mark, a query or a body.
 func (p *proxy) line(level slog.Level, text string, st *requestState) {
-	attributes := []any{"method", st.method, "path", st.request.URL.EscapedPath(), "client", st.request.RemoteAddr, "resources", st.resources,
+	attributes := []any{"method", st.request.Method, "path", st.request.URL.EscapedPath(), "client", st.request.RemoteAddr, "resources", st.resources,
 		"number", st.token.Number, "holder", st.token.Holder, "status", st.status, "duration", time.Since(st.begun)}
 	if st.err != nil {
 		attributes = append(attributes, "error", st.err)

@@ -67,13 +67,12 @@ const responseTime = time.Second
 
 // forward returns when the upstream has answered, or has been cut off. A write ends after
 // --timeout, and neither when the client leaves nor when a newer token comes: an upstream
-// whose connection is closed may go on working for an unknown time. A WebSocket has no answer
-// to wait for, and ends with its client, as a safe request does.
+// whose connection is closed may go on working for an unknown time.
 func (p *proxy) forward(held context.Context, w http.ResponseWriter, r *http.Request, st *requestState) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	defer cancel(nil)
 	defer context.AfterFunc(held, func() { cancel(context.Cause(held)) })()
-	if !st.unsafe || st.upgrade {
+	if !st.unsafe {
 		defer context.AfterFunc(r.Context(), func() { cancel(context.Cause(r.Context())) })()
 	} else {
 		defer time.AfterFunc(p.Timeout, func() { cancel(errTimeout) }).Stop()
