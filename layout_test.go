@@ -164,7 +164,7 @@ var budgets = map[string]int{
 	"internal":               4_889,
 	"internal/history":       2_447,
 	"internal/timeline":      763,
-	"internal/test":          3_196,
+	"internal/test":          3_128,
 	"cmd/fencepost":          5_387,
 	"contrib":                2_443,
 	"examples":               1_433,
@@ -172,7 +172,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_929
+const allLines = 49_861
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

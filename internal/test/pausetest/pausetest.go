@@ -1,7 +1,7 @@
 // Package pausetest tests the case that Fencepost is for: a holder is paused past the end
 // of its lease, a successor writes, and the holder resumes and writes too. It runs with
-// any lock and all write paths to the row. The holder is no process: it is paused by doing
-// nothing. Package simulations/process pauses processes.
+// any lock, over Update and On. The holder is no process: it is paused by doing nothing.
+// Package simulations/process pauses processes.
 package pausetest
 
 import (
@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -31,20 +32,23 @@ type Lock func(ctx context.Context, resource, holder string) (token.Token, error
 func Run(t *testing.T, newLock func(t *testing.T, fence *sqlguard.Guard) Lock) {
 	pool, schema := testenv.Postgres(t)
 	table := pgtest.Accounts(t, pool, schema)
-	for n, way := range writePaths {
+	for n, way := range []struct {
+		name  string
+		write write
+	}{{"Update", byUpdate}, {"On", byOn}} {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
 			t.Run("the late write is refused", func(t *testing.T) {
 				t.Parallel()
 				fence := &sqlguard.Guard{DB: pool, Schema: schema}
-				balance, err := pauseAndWrite(t, newLock(t, fence), fence, way, newAccount(t, pool, table, 2*n))
+				balance, err := pauseAndWrite(t, newLock(t, fence), fence, way.write, newAccount(t, pool, table, 2*n))
 				require.ErrorIs(t, err, guard.ErrStale)
 				require.Equal(t, 110, balance, "the successor's value is kept")
 			})
 			t.Run("report-only, the same code is corrupted", func(t *testing.T) {
 				t.Parallel()
 				fence := &sqlguard.Guard{DB: pool, Schema: schema, DangerouslyReportOnly: true, Hooks: quiet}
-				balance, err := pauseAndWrite(t, newLock(t, fence), fence, way, newAccount(t, pool, table, 2*n+1))
+				balance, err := pauseAndWrite(t, newLock(t, fence), fence, way.write, newAccount(t, pool, table, 2*n+1))
 				require.NoError(t, err)
 				require.Equal(t, 50, balance, "the successor's value is overwritten")
 			})
@@ -52,10 +56,24 @@ func Run(t *testing.T, newLock func(t *testing.T, fence *sqlguard.Guard) Lock) {
 	}
 }
 
+// write sets the balance of an account.
+type write func(ctx context.Context, fence *sqlguard.Guard, row account, balance int) error
+
+func byUpdate(ctx context.Context, fence *sqlguard.Guard, row account, balance int) error {
+	return fence.Update(ctx, row.resource, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, row.update, balance)
+		return err
+	})
+}
+
+func byOn(ctx context.Context, fence *sqlguard.Guard, row account, balance int) error {
+	_, err := fence.On(row.resource).Exec(ctx, row.update, balance)
+	return err
+}
+
 // pauseAndWrite returns the final balance and the error of the paused writer.
-func pauseAndWrite(t *testing.T, lock Lock, fence *sqlguard.Guard, way writePath, row account) (int, error) {
+func pauseAndWrite(t *testing.T, lock Lock, fence *sqlguard.Guard, write write, row account) (int, error) {
 	ctx := t.Context()
-	write := way.open(t, fence, row)
 
 	a, err := lock(ctx, row.resource, "writer-a")
 	require.NoError(t, err)
@@ -63,15 +81,14 @@ func pauseAndWrite(t *testing.T, lock Lock, fence *sqlguard.Guard, way writePath
 
 	b, err := lock(ctx, row.resource, "writer-b") // waits until A's lock has expired
 	require.NoError(t, err)
-	require.NoError(t, write(token.NewContext(ctx, b), row.balance(t)+10))
+	require.NoError(t, write(token.NewContext(ctx, b), fence, row, row.balance(t)+10))
 
-	err = write(token.NewContext(ctx, a), seenByA-50) // A resumes
+	err = write(token.NewContext(ctx, a), fence, row, seenByA-50) // A resumes
 	return row.balance(t), err
 }
 
 // account is one row of the table.
 type account struct {
-	id              int
 	resource        string
 	pool            *pgxpool.Pool
 	selects, update string
@@ -82,7 +99,7 @@ func newAccount(t *testing.T, pool *pgxpool.Pool, table string, id int) account 
 	_, err := pool.Exec(t.Context(), "INSERT INTO "+table+" VALUES ($1, 100)", id)
 	require.NoError(t, err)
 	return account{
-		id: id, resource: fmt.Sprintf("account/%d", id), pool: pool,
+		resource: fmt.Sprintf("account/%d", id), pool: pool,
 		selects: fmt.Sprintf("SELECT balance FROM %s WHERE id = %d", table, id),
 		update:  fmt.Sprintf("UPDATE %s SET balance = $1 WHERE id = %d", table, id),
 	}
