@@ -165,14 +165,14 @@ var budgets = map[string]int{
 	"internal/history":       2_447,
 	"internal/timeline":      763,
 	"internal/test":          3_128,
-	"cmd/fencepost":          5_387,
+	"cmd/fencepost":          5_337,
 	"contrib":                2_443,
 	"examples":               1_433,
 	"lab":                    1_854,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_861
+const allLines = 49_811
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -82,26 +82,17 @@ func TestDoctorOfPostgres(t *testing.T) {
 	require.NoError(t, pool.Ping(t.Context()))
 }
 
-func TestDoctorOfMySQL(t *testing.T) {
-	t.Parallel()
-	done := execute(t, "doctor", "--mysql", testenv.MariaDB(t), "--json")
-	require.Zero(t, done.status, done.err)
-	require.Contains(t, done.out, `"check":"engine","verdict":"pass","evidence":"version is `)
-}
-
 func TestDoctorWithoutAServer(t *testing.T) {
-	for _, name := range []string{"FENCEPOST_REDIS_URL", "FENCEPOST_POSTGRES_URL", "FENCEPOST_MYSQL_DSN"} {
+	for _, name := range []string{"FENCEPOST_REDIS_URL", "FENCEPOST_POSTGRES_URL"} {
 		t.Setenv(name, "")
 		require.NoError(t, os.Unsetenv(name))
 	}
 	for args, text := range map[string]string{
-		"":                                  "give --redis=URL, --postgres=URL or --mysql=DSN, or set FENCEPOST_REDIS_URL, FENCEPOST_POSTGRES_URL or FENCEPOST_MYSQL_DSN (see",
+		"":                                  "give --redis=URL or --postgres=URL, or set FENCEPOST_REDIS_URL or FENCEPOST_POSTGRES_URL (see",
 		"--redis localhost":                 "redis: not a redis:// URL",
 		"--redis redis:u:sekret@locks:6379": "redis: not a redis:// URL with a host",
 		"--postgres postgres://%zz":         "postgres: neither",
 		"--postgres postgres:u:sekret@db:5432/shop?sslmode=disable": "postgres: neither",
-		"--mysql root:sekret@127.0.0.1":                             "mysql: not a DSN that can be read",
-		"--mysql root:sekret@tcp(127.0.0.1:1)/":                     "mysql at 127.0.0.1:1, database none cannot be used: ",
 		"--redis redis://:sekret@127.0.0.1:1":                       "redis at 127.0.0.1:1 cannot be used: ",
 	} {
 		done := execute(t, append([]string{"doctor"}, strings.Fields(args)...)...)

@@ -137,10 +137,10 @@ var passwordInFlag = regexp.MustCompile(`fencepost .*(?:://[^\s/@]*:[^\s/@]+@|[^
 
 func TestNoExampleHasAPasswordInAFlag(t *testing.T) {
 	t.Parallel()
-	require.Regexp(t, passwordInFlag, `fencepost doctor --mysql 'app:secret@tcp(db:3306)/shop'`)
+	require.Regexp(t, passwordInFlag, `fencepost migrate check --mysql 'app:secret@tcp(db:3306)/shop'`)
 	require.Regexp(t, passwordInFlag, `fencepost run --redis redis://:secret@locks:6379 job`)
-	require.NotRegexp(t, passwordInFlag, `FENCEPOST_MYSQL_DSN='app:secret@tcp(db:3306)/shop' fencepost doctor`)
-	require.NotRegexp(t, passwordInFlag, `fencepost doctor --postgres postgres://app@db/shop --mysql 'app@tcp(db:3306)/shop'`)
+	require.NotRegexp(t, passwordInFlag, `FENCEPOST_MYSQL_DSN='app:secret@tcp(db:3306)/shop' fencepost migrate check`)
+	require.NotRegexp(t, passwordInFlag, `fencepost doctor --postgres postgres://app@db/shop --redis 'redis://app@db'`)
 
 	texts := map[string]string{}
 	_, leaves := model(t)

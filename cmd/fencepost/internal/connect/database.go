@@ -76,16 +76,25 @@ func postgresServer(url, schema, application string) (*Server, error) {
 	}}, nil
 }
 
+// mysqlServer returns an error for a DSN that cannot be parsed. The driver's own would quote a
+// password. The driver logs nothing: it returns its errors too.
 func mysqlServer(dsn, application string) (*Server, error) {
-	config, err := MySQLConfig(dsn, application)
+	config, err := mysql.ParseDSN(dsn)
 	if err != nil {
-		return nil, err
+		return nil, errors.New("mysql: not a DSN that can be read, as user@tcp(host:3306)/database")
 	}
 	if config.DBName == "" {
 		return nil, errors.New("mysql: the DSN names no database, as in user@tcp(host:3306)/shop")
 	}
+	config.Logger = &mysql.NopLogger{}
+	config.Timeout = cmp.Or(config.Timeout, Timeout)
+	config.ConnectionAttributes = cmp.Or(config.ConnectionAttributes, "program_name:"+application)
 	return &Server{engine.MySQL, "", config.DBName, config.Addr, func(ctx context.Context) (*sql.DB, error) {
-		return MySQLDB(ctx, config)
+		connector, err := mysql.NewConnector(config)
+		if err != nil {
+			return nil, fmt.Errorf("mysql cannot be used: %w", err)
+		}
+		return answering(ctx, sql.OpenDB(connector), fmt.Sprintf("mysql at %s, database %s", config.Addr, config.DBName))
 	}}, nil
 }
 
@@ -99,28 +108,6 @@ func (s *Server) String() string {
 		return "database " + engine.MySQLIdent(s.Database)
 	}
 	return "schema " + pgx.Identifier{s.Schema}.Sanitize()
-}
-
-// MySQLConfig parses the DSN. The driver's own error would quote a password. The driver
-// logs nothing: it returns its errors too.
-func MySQLConfig(dsn, application string) (*mysql.Config, error) {
-	config, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		return nil, errors.New("mysql: not a DSN that can be read, as user@tcp(host:3306)/database")
-	}
-	config.Logger = &mysql.NopLogger{}
-	config.Timeout = cmp.Or(config.Timeout, Timeout)
-	config.ConnectionAttributes = cmp.Or(config.ConnectionAttributes, "program_name:"+application)
-	return config, nil
-}
-
-// MySQLDB returns a database/sql pool, if the server answers within [Timeout].
-func MySQLDB(ctx context.Context, config *mysql.Config) (*sql.DB, error) {
-	connector, err := mysql.NewConnector(config)
-	if err != nil {
-		return nil, fmt.Errorf("mysql cannot be used: %w", err)
-	}
-	return answering(ctx, sql.OpenDB(connector), fmt.Sprintf("mysql at %s, database %s", config.Addr, cmp.Or(config.DBName, "none")))
 }
 
 // CheckEngine returns an [*engine.Error] if the engine is not known to fence.

@@ -1,6 +1,5 @@
-// Package doctor is the command fencepost doctor. It asks a Redis, PostgreSQL, MySQL or
-// MariaDB server for what lets numbers fall or locks vanish, and reports its answers with the
-// fix.
+// Package doctor is the command fencepost doctor. It asks a Redis or PostgreSQL server for
+// what lets numbers fall or locks vanish, and reports its answers with the fix.
 //
 // It changes nothing. If a managed service hides a setting, or the role lacks a right, the
 // verdict is [Unknown], never [Pass]. If a server does not answer, Examine returns an error.
@@ -25,7 +24,6 @@ import (
 type Cmd struct {
 	Redis        []string `server:"all" placeholder:"URL" sep:"none" env:"FENCEPOST_REDIS_URL" help:"Examine this Redis, by the program's URL. Repeatable, for each node. Every user of this machine can read a password in a flag: use the variable instead."`
 	Postgres     string   `server:"all" placeholder:"URL" env:"FENCEPOST_POSTGRES_URL" help:"Examine this PostgreSQL, by the program's URL."`
-	MySQL        string   `name:"mysql" server:"all" placeholder:"DSN" env:"FENCEPOST_MYSQL_DSN" help:"Examine the engine of this MySQL or MariaDB, by the program's DSN, as user@tcp(host:3306)/shop. Use the variable for a DSN with a password."`
 	Schema       string   `default:"fencepost" placeholder:"NAME" help:"The schema in PostgreSQL (${default})."`
 	Prefix       string   `default:"fencepost" placeholder:"PREFIX" help:"The prefix of the keys in Redis (${default})."`
 	AllowUnknown bool     `help:"Exit status 0 also if a server hides settings, as managed services do."`
@@ -41,8 +39,7 @@ The exit status is 0 if no check failed (a warning is not a failure), 1 if a che
 
 Examples:
   fencepost doctor --redis redis://a:6379 --redis redis://b:6379
-  fencepost doctor --postgres postgres://app@db/shop
-  FENCEPOST_MYSQL_DSN='app:secret@tcp(db:3306)/shop' fencepost doctor --json`
+  FENCEPOST_POSTGRES_URL=postgres://app:secret@db/shop fencepost doctor --json`
 }
 
 // result has the reports of all servers that could be examined.
@@ -103,13 +100,6 @@ func (c *Cmd) examinations() (all []func(ctx context.Context) (*Report, error), 
 		}
 		config.ConnectTimeout = cmp.Or(config.ConnectTimeout, connect.Timeout)
 		all = append(all, Postgres{Config: config, Schema: c.Schema}.Examine)
-	}
-	if c.MySQL != "" {
-		config, err := connect.MySQLConfig(c.MySQL, "fencepost doctor")
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, func(ctx context.Context) (*Report, error) { return examineMySQL(ctx, config) })
 	}
 	return all, nil
 }

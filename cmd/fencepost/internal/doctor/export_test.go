@@ -2,9 +2,6 @@ package doctor
 
 import "time"
 
-// ExamineMySQL examines a server by its DSN.
-var ExamineMySQL = examineMySQL
-
 // Prove runs over connections with a known result.
 var Prove = prove
 

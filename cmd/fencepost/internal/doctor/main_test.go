@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -36,15 +35,6 @@ func examinePostgres(t *testing.T, url, schema string, set func(*pgx.ConnConfig)
 		set(config)
 	}
 	report, err := doctor.Postgres{Config: config, Schema: schema}.Examine(t.Context())
-	require.NoError(t, err)
-	return report
-}
-
-func examineMySQL(t *testing.T, dsn string) *doctor.Report {
-	t.Helper()
-	config, err := mysql.ParseDSN(dsn)
-	require.NoError(t, err)
-	report, err := doctor.ExamineMySQL(t.Context(), config)
 	require.NoError(t, err)
 	return report
 }

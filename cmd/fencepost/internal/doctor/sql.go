@@ -9,12 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
 	"github.com/fencepost/fencepost/internal/engine"
 	"github.com/fencepost/fencepost/internal/pgpooler"
 	"github.com/fencepost/fencepost/migrations"
@@ -94,7 +92,11 @@ func (s *Postgres) engine(ctx context.Context) (answer, error) {
 	if err := s.conn.QueryRow(ctx, engine.PostgresQuery).Scan(&version, &extensions); err != nil {
 		return answer{}, err
 	}
-	return judgeEngine(engine.CheckPostgres(version, extensions), version), nil
+	var refusal *engine.Error
+	if errors.As(engine.CheckPostgres(version, extensions), &refusal) {
+		return answer{Fail, refusal.Engine + " is not known to fence", refusal.Reason + " (" + engine.Page + ")"}, nil
+	}
+	return answer{Pass, version, ""}, nil
 }
 
 // second calls fn with a second connection.
@@ -234,33 +236,4 @@ func (s *Postgres) tables(ctx context.Context) (answer, error) {
 		}
 	}
 	return answer{verdict, strings.Join(evidence, "; "), strings.Join(fixes, "; ")}, nil
-}
-
-// examineMySQL applies the rule that guards apply to each connection of MySQL or MariaDB.
-func examineMySQL(ctx context.Context, config *mysql.Config) (*Report, error) {
-	report := &Report{Server: fmt.Sprintf("mysql at %s, database %s", config.Addr, cmp.Or(config.DBName, "none"))}
-	db, err := connect.MySQLDB(ctx, config)
-	if err != nil {
-		return nil, err
-	}
-	defer db.Close()
-	variables, err := engine.AskMySQL(ctx, db)
-	if err != nil {
-		return nil, fmt.Errorf("%s cannot be used: %w", report.Server, err)
-	}
-	return report.examine(ctx, "", []check{{"engine", "M1, M2", "The fence is a shared lock on a row, which must exclude on all nodes that accept writes.",
-		func(context.Context) (answer, error) {
-			evidence := "version is " + variables["version"] + ", version_comment is " + variables["version_comment"]
-			return judgeEngine(engine.CheckMySQL(variables), evidence), nil
-		},
-	}})
-}
-
-// judgeEngine passes an engine that guards accept.
-func judgeEngine(refused error, evidence string) answer {
-	var refusal *engine.Error
-	if errors.As(refused, &refusal) {
-		return answer{Fail, refusal.Engine + " is not known to fence", refusal.Reason + " (" + engine.Page + ")"}
-	}
-	return answer{Pass, evidence, ""}
 }
