@@ -43,17 +43,19 @@ func ExampleMark_Admits() {
 	// account/42#32 a true false
 }
 
-// Report-only mode comes before enforcing: the store reports, and refuses nothing.
-func ExampleDangerouslyReportOnly() {
-	store := guard.DangerouslyReportOnly{
-		Store: &guard.Memory{},
-		Hooks: guard.Hooks{Reported: func(_ context.Context, err error) {
-			fmt.Println("would have refused:", err)
-		}},
+// Report-only mode comes before enforcing: the claim reports, and refuses nothing. Claim is a
+// field of lock.Locker.
+func ExampleHooks_Outcome() {
+	marks := new(guard.Memory)
+	hooks := guard.Hooks{Reported: func(_ context.Context, err error) {
+		fmt.Println("would have refused:", err)
+	}}
+	claim := func(ctx context.Context, tok token.Token) error {
+		return hooks.Outcome(ctx, marks.Admit(ctx, tok), true)
 	}
 	for _, number := range []int64{34, 33} {
 		tok := token.Token{Resource: "account/42", Number: number, Holder: "a"}
-		fmt.Println(store.Admit(context.Background(), tok))
+		fmt.Println(claim(context.Background(), tok))
 	}
 	// Output:
 	// <nil>

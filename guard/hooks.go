@@ -5,7 +5,6 @@ import (
 	"log/slog"
 
 	"github.com/fencepost/fencepost/internal/failpoint"
-	"github.com/fencepost/fencepost/token"
 )
 
 // Hooks are called with the refusals of a guard. A nil field is not called. Hooks run on
@@ -21,7 +20,8 @@ type Hooks struct {
 
 // Outcome is for implementations of guards. It calls the hook for err, and returns the
 // error that the guard must return. In report-only mode, it returns nil for a refusal. It
-// returns all other errors unchanged.
+// returns all other errors unchanged. A [Store] without that mode gets it if its caller
+// passes the result of Admit to Outcome.
 func (h Hooks) Outcome(ctx context.Context, err error, reportOnly bool) error {
 	if err == nil || !IsRefusal(err) {
 		return err
@@ -40,30 +40,4 @@ func (h Hooks) Outcome(ctx context.Context, err error, reportOnly bool) error {
 		slog.WarnContext(ctx, "guard: report-only, would have refused", "error", err)
 	}
 	return nil
-}
-
-// DangerouslyReportOnly compares each token with the marks of Store and reports refusals
-// to Hooks, but refuses nothing. Use it in the first days of a roll-out, or for the
-// unguarded twin of a test. It returns errors that are not refusals.
-type DangerouslyReportOnly struct {
-	// Store keeps the marks. It is required.
-	Store Store
-	// Hooks are called with the refusals. If Reported is nil, they are logged.
-	Hooks Hooks
-}
-
-var _ Identified = DangerouslyReportOnly{}
-
-// Admit raises the mark if Store admits the token. It returns nil for a refusal.
-func (d DangerouslyReportOnly) Admit(ctx context.Context, tok token.Token) error {
-	return d.Hooks.Outcome(ctx, d.Store.Admit(ctx, tok), true)
-}
-
-// Identity implements [Identified]. It returns the identity of Store, or Store itself if
-// it has none.
-func (d DangerouslyReportOnly) Identity() any {
-	if store, ok := d.Store.(Identified); ok {
-		return store.Identity()
-	}
-	return d.Store
 }

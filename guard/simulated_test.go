@@ -22,13 +22,11 @@ func TestAnUnguardedTwinRefusesNothingInSilence(t *testing.T) {
 	twin := failpoint.Unguarded(t.Context())
 
 	memory := new(guard.Memory)
-	for _, store := range []guard.Store{memory, guard.DangerouslyReportOnly{Store: memory}} {
-		require.NoError(t, memory.Admit(twin, tok(33, "a")))
-		for _, bad := range []token.Token{tok(32, "b"), tok(33, "b"), tok(34, "")} {
-			require.Error(t, memory.Admit(t.Context(), bad))
-			require.NoError(t, store.Admit(twin, bad))
-			require.Equal(t, guard.Mark{Number: 33, Holder: "a"}, memory.Mark(account))
-		}
+	require.NoError(t, memory.Admit(twin, tok(33, "a")))
+	for _, bad := range []token.Token{tok(32, "b"), tok(33, "b"), tok(34, "")} {
+		require.Error(t, memory.Admit(t.Context(), bad))
+		require.NoError(t, memory.Admit(twin, bad))
+		require.Equal(t, guard.Mark{Number: 33, Holder: "a"}, memory.Mark(account))
 	}
 	lost, cancel := context.WithCancelCause(twin)
 	cancel(&token.LostError{Token: tok(32, "b")})

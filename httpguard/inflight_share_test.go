@@ -33,7 +33,6 @@ func TestWhichMiddlewaresShareInFlight(t *testing.T) {
 		"no Store":                 {httpguard.Middleware{}, httpguard.Middleware{}, false},
 		"one InFlight, two Stores": {httpguard.Middleware{InFlight: shared, Store: new(guard.Memory)}, httpguard.Middleware{InFlight: shared}, true},
 		"one that leaves it out":   {httpguard.Middleware{InFlight: shared}, httpguard.Middleware{InFlight: shared, DangerouslySkipInFlight: true}, false},
-		"one that observes":        {httpguard.Middleware{InFlight: shared}, httpguard.Middleware{InFlight: shared, DangerouslyReportOnly: true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			writes, status := overtaken(t, c.one, c.other)
@@ -77,7 +76,6 @@ func TestStoresThatKeepTheSameMarksShareInFlight(t *testing.T) {
 		"two Guards of one sql.DB":   {stdGuard(db, schema), stdGuard(db, schema)},
 		"two Guards of one client":   {&redisguard.Guard{Client: client, MarkKey: name}, &redisguard.Guard{Client: client, MarkKey: name}},
 		"two clients of one server":  {&redisguard.Guard{Client: client, MarkKey: name}, &redisguard.Guard{Client: again, MarkKey: name}},
-		"one that observes":          {guard.DangerouslyReportOnly{Store: memory}, memory},
 		"values that do not compare": {storeFunc(memory.Admit), storeFunc(memory.Admit)},
 	} {
 		t.Run(name, func(t *testing.T) {
