@@ -168,11 +168,11 @@ var budgets = map[string]int{
 	"cmd/fencepost":          5_337,
 	"contrib":                2_443,
 	"examples":               1_433,
-	"lab":                    1_854,
+	"lab":                    1_814,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_785
+const allLines = 49_745
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

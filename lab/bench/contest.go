@@ -73,28 +73,21 @@ func (c contest) measure(ctx context.Context, e *env) (rows []row, err error) {
 	defer rescue(&err)
 	sides := slices.Concat([]contender{c.baseline}, c.others, []contender{c.baseline})
 	twin := len(sides) - 1
-	versions := map[string]string{"go": runtime.Version()}
-	if c.server != noServer {
-		versions[string(c.server)] = e.started(ctx, c.server).version
-	}
 	for _, s := range c.settings {
 		rounds := c.rounds(ctx, e, s, sides)
 		for i, side := range sides[:twin] {
-			r := row{
-				Contest: c.name, Contender: side.name, Baseline: c.baseline.name, Workers: s.workers, Clients: s.clients,
-				Ratios: map[string]spread{}, AA: map[string]spread{}, Measured: map[string]float64{}, Versions: versions,
-			}
+			r := row{c.name, side.name, c.baseline.name, s.workers, map[column]spread{}, map[column]spread{}, reading{}}
 			for _, col := range s.fills {
 				if _, has := rounds[0][i][col]; !has {
 					continue // a baseline of another kind
 				}
-				r.Measured[col.key()] = over(rounds, func(r []reading) float64 { return r[i][col] }).Median
+				r.measured[col] = over(rounds, func(r []reading) float64 { return r[i][col] }).median
 				if col.counted {
 					continue
 				}
-				r.AA[col.name] = over(rounds, func(r []reading) float64 { return r[twin][col] / r[0][col] })
+				r.aa[col] = over(rounds, func(r []reading) float64 { return r[twin][col] / r[0][col] })
 				if i > 0 {
-					r.Ratios[col.name] = over(rounds, func(r []reading) float64 { return 2 * r[i][col] / (r[0][col] + r[twin][col]) })
+					r.ratios[col] = over(rounds, func(r []reading) float64 { return 2 * r[i][col] / (r[0][col] + r[twin][col]) })
 				}
 			}
 			rows = append(rows, r)

@@ -4,11 +4,9 @@
 //	go run -C lab/bench .                     every group, about ten minutes
 //	go run -C lab/bench . -quick              shorter, and less of what is large
 //	go run -C lab/bench . -only redis,pglock  two groups
-//	go run -C lab/bench . -json               a line of JSON for each row
 //
 // It starts its own servers and ends them. Its PostgreSQL waits for the disk. It prints a
-// Markdown table for each contest as soon as it is measured, or with -json its rows: the
-// figures of one contender in one setting (type row).
+// Markdown table for each contest as soon as it is measured.
 //
 // # Exit status
 //
@@ -21,7 +19,7 @@
 //	main.go         the groups and their order; the flags
 //	contest.go      contenders against a baseline: settings, rounds in random order, the twin;
 //	                workers that repeat an operation; how long a full and a quick run measure
-//	row.go          the columns; medians and quartiles; a row as Markdown and as JSON
+//	row.go          the columns; medians and quartiles; a table as Markdown
 //	servers.go      the servers and their settings; their CPU time; clients and pools
 //	link.go         the link with a round trip of 0.25 ms; connections that count packets
 //	sleep_linux.go  precise sleeps
@@ -60,17 +58,12 @@ var groups = []group{
 func main() {
 	relayIfAsked()
 	quick := flag.Bool("quick", false, "measure in two minutes, with more noise")
-	asJSON := flag.Bool("json", false, "print a line of JSON for each row")
 	only := flag.String("only", "redis,handover,renew,pglock,write", "measure these `groups` alone, separated by commas")
 	flag.Parse()
-	show := printMarkdown
-	if *asJSON {
-		show = printJSON
-	}
 	ctx, stop := cli.UntilSignal(context.Background())
 	err := fmt.Errorf("unknown argument %q", flag.Arg(0))
 	if flag.NArg() == 0 {
-		err = measure(ctx, newEnv(*quick), strings.Split(*only, ","), func(rows []row) error { return show(os.Stdout, rows) })
+		err = measure(ctx, newEnv(*quick), strings.Split(*only, ","), func(rows []row) error { return printMarkdown(os.Stdout, rows) })
 	}
 	stop()
 	os.Exit(cli.Status("bench", err, os.Stderr))
@@ -96,9 +89,6 @@ func measure(ctx context.Context, e *env, names []string, show func([]row) error
 			}
 			if err != nil {
 				return err
-			}
-			for i := range rows {
-				rows[i].Group = g.name
 			}
 			if err := show(rows); err != nil {
 				return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -12,50 +11,39 @@ import (
 // column is a figure of a block. A counted one does not depend on the machine, and is shown
 // as it is. The others are shown as ratios.
 type column struct {
-	title, name, unit string
-	counted           bool
+	title   string
+	counted bool
 }
 
-// key is the key of the measured value.
-func (c column) key() string { return c.name + "_" + c.unit }
-
-// An operation is one of a worker, a waiter's acquisition, or the renewal of a lease.
+// An operation is one of a worker, a waiter's acquisition, or the renewal of a lease. Times
+// are in microseconds.
 var (
-	link        = column{"link", "link_time", "us", false}
-	handOver    = column{"hand-over", "hand_over", "us", false}
-	clientCPU   = column{"client CPU", "client_cpu", "us_per_operation", false}
-	serverCPU   = column{"server CPU", "server_cpu", "us_per_operation", false}
-	throughput  = column{"throughput", "throughput", "operations_per_s", false}
-	packets     = column{"packets", "packets", "per_operation", true}
-	fairness    = column{"fairness", "fairness", "jain", true}
-	memory      = column{"memory", "memory", "bytes_per_lease", false}
-	allocations = column{"allocations", "allocations", "per_operation", true}
+	link        = column{"link", false}
+	handOver    = column{"hand-over", false}
+	clientCPU   = column{"client CPU", false} // for each operation, as the next
+	serverCPU   = column{"server CPU", false}
+	throughput  = column{"throughput", false} // operations a second
+	packets     = column{"packets", true}     // for each operation
+	fairness    = column{"fairness", true}    // Jain's
+	memory      = column{"memory", false}     // bytes for each lease
+	allocations = column{"allocations", true} // for each operation
 
 	// columns are in the order of a table.
 	columns = []column{link, handOver, clientCPU, serverCPU, throughput, packets, fairness, memory, allocations}
 )
 
-// row has the figures of one contender in one setting. With -json it is a line.
+// row has the figures of one contender in one setting.
 type row struct {
-	Group     string `json:"group"`
-	Contest   string `json:"contest"`
-	Contender string `json:"contender"`
-	Baseline  string `json:"baseline"`
-	Workers   int    `json:"workers"` // or waiters, or leases
-	Clients   int    `json:"clients"` // that they share
+	contest, contender, baseline string
 
-	Ratios   map[string]spread  `json:"ratios"`   // to the baseline; none for the baseline itself
-	AA       map[string]spread  `json:"a_a"`      // the baseline's twin to the baseline: the noise
-	Measured map[string]float64 `json:"measured"` // medians; each key ends with the unit
-	Versions map[string]string  `json:"versions"` // of Go and the server
+	workers  int               // or waiters, or leases
+	ratios   map[column]spread // to the baseline; none for the baseline itself
+	aa       map[column]spread // the baseline's twin to the baseline: the noise
+	measured reading           // medians
 }
 
 // spread is a median over the rounds and its quartiles.
-type spread struct {
-	Q1     float64 `json:"q1"`
-	Median float64 `json:"median"`
-	Q3     float64 `json:"q3"`
-}
+type spread struct{ q1, median, q3 float64 }
 
 // median sorts the values, of which there must be at least one.
 func median(all []float64) float64 {
@@ -85,27 +73,17 @@ func number(x float64) string {
 
 // cell returns the text of the row in a column, or "" if it has none.
 func (r row) cell(c column) string {
-	v, has := r.Measured[c.key()]
-	switch aa := r.AA[c.name]; {
+	v, has := r.measured[c]
+	switch aa := r.aa[c]; {
 	case !has:
 		return ""
 	case c.counted:
 		return number(v)
-	case r.Contender == r.Baseline:
-		return fmt.Sprintf("%s [%s–%s]", number(aa.Median), number(aa.Q1), number(aa.Q3))
+	case r.contender == r.baseline:
+		return fmt.Sprintf("%s [%s–%s]", number(aa.median), number(aa.q1), number(aa.q3))
 	default:
-		return number(r.Ratios[c.name].Median)
+		return number(r.ratios[c].median)
 	}
-}
-
-func printJSON(out io.Writer, rows []row) error {
-	encoder := json.NewEncoder(out)
-	for _, r := range rows {
-		if err := encoder.Encode(r); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // printMarkdown prints the table of a contest: a line for each contender, in which a column
@@ -113,25 +91,25 @@ func printJSON(out io.Writer, rows []row) error {
 func printMarkdown(out io.Writer, rows []row) error {
 	var contenders []string
 	for _, r := range rows {
-		if !slices.Contains(contenders, r.Contender) {
-			contenders = append(contenders, r.Contender)
+		if !slices.Contains(contenders, r.contender) {
+			contenders = append(contenders, r.contender)
 		}
 	}
 	lines := make([]string, len(contenders))
 	for i, name := range contenders {
-		if name == rows[0].Baseline {
+		if name == rows[0].baseline {
 			name = "a/a"
 		}
 		lines[i] = "| " + name + " |"
 	}
-	head, rule := fmt.Sprintf("| %s ÷ %s |", rows[0].Contest, rows[0].Baseline), "|---|"
+	head, rule := fmt.Sprintf("| %s ÷ %s |", rows[0].contest, rows[0].baseline), "|---|"
 	for _, c := range columns {
 		var workers []string
 		for i, name := range contenders {
 			var values []string
 			for _, r := range rows {
-				text, n := r.cell(c), fmt.Sprint(r.Workers)
-				if r.Contender == name && text != "" {
+				text, n := r.cell(c), fmt.Sprint(r.workers)
+				if r.contender == name && text != "" {
 					values = append(values, text)
 				}
 				if text != "" && !slices.Contains(workers, n) {

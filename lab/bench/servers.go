@@ -56,8 +56,8 @@ const (
 
 // server is a started server. cpu returns the CPU time that it has used so far.
 type server struct {
-	url, version string
-	cpu          func() time.Duration
+	url string
+	cpu func() time.Duration
 }
 
 func (e *env) started(ctx context.Context, kind serverKind) *server {
@@ -83,7 +83,7 @@ func (e *env) startRedis(ctx context.Context) *server {
 	defer client.Close()
 	info := must(client.InfoMap(ctx, "server").Result())["Server"]
 	process := must(strconv.Atoi(info["process_id"]))
-	return &server{s.URL, info["redis_version"], func() time.Duration { return cpuOf(process) }}
+	return &server{s.URL, func() time.Duration { return cpuOf(process) }}
 }
 
 //go:embed tables.sql
@@ -101,10 +101,9 @@ func (e *env) startPostgres(ctx context.Context) *server {
 	defer db.Close()
 	check(migrations.Set{}.Up(ctx, db))
 	must(pool.Exec(ctx, tablesSQL))
-	var version, postmaster string
-	const sql = "SELECT current_setting('server_version'), split_part(pg_read_file('postmaster.pid'), E'\n', 1)"
-	check(pool.QueryRow(ctx, sql).Scan(&version, &postmaster))
-	return &server{s.URL, version, func() (sum time.Duration) {
+	var postmaster string
+	check(pool.QueryRow(ctx, "SELECT split_part(pg_read_file('postmaster.pid'), E'\n', 1)").Scan(&postmaster))
+	return &server{s.URL, func() (sum time.Duration) {
 		children := must(os.ReadFile("/proc/" + postmaster + "/task/" + postmaster + "/children"))
 		for _, child := range strings.Fields(string(children)) {
 			sum += cpuOf(must(strconv.Atoi(child)))
