@@ -155,7 +155,7 @@ var budgets = map[string]int{
 	"httpguard":              2_306,
 	"httpguard/signature":    520,
 	"migrations":             1_408,
-	"simulations":            3_404,
+	"simulations":            3_464,
 	"simulations/httppoint":  128,
 	"simulations/pgxpoint":   520,
 	"simulations/sqlpoint":   600,
@@ -172,7 +172,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_745
+const allLines = 49_805
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

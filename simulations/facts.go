@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/failpoint"
@@ -16,7 +17,7 @@ import (
 type transaction struct {
 	key     any
 	guard   bool // a guard began it
-	claim   bool // it is a Locker's claim
+	claim   bool // it is a Locker's claim, or mints
 	admits  bool // a guard has admitted a token in it
 	beside  bool // it began while another was open in which a guard has admitted a token
 	late    bool // it began after the writer's unit of work had ended
@@ -24,6 +25,7 @@ type transaction struct {
 	retries bool // it began after a reply was lost, or after an unknown outcome
 	outside outside
 	end     failpoint.Step
+	began   time.Duration
 	sent    []string
 }
 
@@ -72,6 +74,8 @@ type known struct {
 	tried       []string // the keys of the units that guards were to apply once
 	repeated    bool     // a guard returned the first result of a unit
 	done        bool     // the unit of work has ended
+
+	begun, ended time.Duration // of the unit of work
 }
 
 // now returns a copy of what is known.
@@ -90,11 +94,11 @@ func (f *facts) now() known {
 // traced is implemented by the keys of tracers, and not by those of guards.
 type traced interface{ Traced() }
 
-func (f *facts) begin(ctx context.Context, key any, claim bool) {
+func (f *facts) begin(ctx context.Context, key any, claim bool, began time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, byTracer := key.(traced)
-	t := &transaction{key: key, guard: !byTracer, late: f.known.done}
+	t := &transaction{key: key, guard: !byTracer, late: f.known.done, began: began}
 	t.retries = f.known.lost > 0 || f.known.some(func(o *transaction) bool { return o.end == failpoint.Unknown })
 	t.claim = claim || t.guard && failpoint.IsClaim(ctx)
 	t.beside = slices.ContainsFunc(f.known.all, func(o *transaction) bool { return o.end == "" && o.admits })
@@ -232,11 +236,21 @@ func (k known) evictable() bool {
 // some reports whether there is such a transaction.
 func (k known) some(is func(*transaction) bool) bool { return slices.ContainsFunc(k.all, is) }
 
+// last returns when the last such transaction began, or 0.
+func (k known) last(is func(*transaction) bool) (began time.Duration) {
+	for _, t := range k.all {
+		if is(t) {
+			began = t.began
+		}
+	}
+	return began
+}
+
 // finish records that the unit of work has ended. A transaction that is still open has
 // outlived it.
-func (f *facts) finish() {
+func (f *facts) finish(begun, ended time.Duration) {
 	f.set(func(k *known) {
-		k.done = true
+		k.done, k.begun, k.ended = true, begun, ended
 		for _, t := range k.all {
 			t.late = t.late || t.end == ""
 		}

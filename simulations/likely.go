@@ -1,6 +1,7 @@
 package simulations
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -72,13 +73,10 @@ const defaultStrays = 200 * time.Millisecond
 // awaitStrays waits briefly for goroutines that a unit has left running, to observe their
 // late writes.
 func (e *evidence) awaitStrays() {
-	late := func(w *writer) bool {
-		return w.facts.now().some(func(t *transaction) bool { return t.late }) || w.released()
-	}
 	if e.missing() {
 		return // that is the likely cause
 	}
-	for deadline := time.Now().Add(e.subject.strays); !slices.ContainsFunc(e.writers, late) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(e.subject.strays); !slices.ContainsFunc(e.writers, (*writer).outlived) && time.Now().Before(deadline); {
 		time.Sleep(2 * time.Millisecond)
 	}
 }
@@ -96,19 +94,18 @@ func (e *evidence) likely() []string {
 }
 
 func (e *evidence) strays() []string {
-	late := func(w *writer) bool {
-		return w.facts.now().some(func(t *transaction) bool { return t.late && !t.claim }) || w.released()
-	}
-	if slices.ContainsFunc(e.writers, late) || e.missing() {
+	if slices.ContainsFunc(e.writers, (*writer).outlived) || e.missing() {
 		return []string{outlives}
 	}
 	return nil
 }
 
-// released reports whether a guard has refused the writer's token because its Hold had
+// outlived reports whether the writer was observed to write after its unit or its Hold had
 // ended.
-func (w *writer) released() bool {
-	return slices.ContainsFunc(w.facts.now().refused, func(err error) bool { return errors.Is(err, token.ErrReleased) })
+func (w *writer) outlived() bool {
+	f := w.facts.now()
+	return f.some(func(t *transaction) bool { return t.late && !t.claim }) ||
+		slices.ContainsFunc(f.refused, func(err error) bool { return errors.Is(err, token.ErrReleased) })
 }
 
 // names checks the resources that the guards were called with.
@@ -198,7 +195,8 @@ func (e *evidence) outcomes() []string {
 			return []string{partial}
 		}
 	}
-	if e.some(func(t *transaction) bool { return t.retries && t.wrote() }) && e.Breaks("once") {
+	// A refused unit of another writer can make the second write a trace of it.
+	if e.some(func(t *transaction) bool { return t.retries && t.wrote() }) && (e.Breaks("once") || e.Breaks("trace")) {
 		return []string{retried}
 	}
 	if e.some(func(t *transaction) bool { return t.undoes }) {
@@ -273,21 +271,59 @@ func (e *evidence) unseenWrites() []string {
 	if !e.covered.guarded || e.noClaims() && !e.Breaks("trace") {
 		return nil
 	}
-	if len(e.covered.drivers) > 0 {
-		if e.Breaks("once") && !e.Breaks("trace") && !e.Breaks("order") {
-			return []string{earlyRead, otherPool}
-		}
-		return []string{otherPool}
+	stale := e.Breaks("once") && e.lost() && !e.Breaks("trace") && !e.Breaks("order")
+	serial, early := e.overlap()
+	if stale && serial {
+		return e.staleRead()
 	}
-	const unseen = " (not observed: no tracer)"
-	lines := []string{fmt.Sprintf(overPool, unseen), fmt.Sprintf(onlyFirst, unseen), fmt.Sprintf(outbox, unseen), checkFirst}
+	lines := []string{otherPool}
+	if len(e.covered.drivers) == 0 {
+		const unseen = " (not observed: no tracer)"
+		lines = []string{fmt.Sprintf(overPool, unseen), fmt.Sprintf(onlyFirst, unseen), fmt.Sprintf(outbox, unseen), checkFirst}
+		if stale {
+			lines = lines[1:] // no refused unit is counted, so none wrote beside its transaction
+		}
+	}
 	switch {
-	case e.Breaks("order"):
-		lines = append(lines, savepoint)
-	case e.Breaks("once") && !e.Breaks("trace"):
+	case stale && early:
+		lines = append([]string{earlyRead}, lines...)
+	case stale:
 		lines = append(lines, earlyRead)
+	case e.Breaks("order") && len(e.covered.drivers) == 0:
+		lines = append(lines, savepoint)
 	}
 	return lines
+}
+
+// overlap compares the units in the order of their last claims. They are serial if each had
+// ended when the next one claimed, or minted: what that read afterwards contains all that was
+// written before, also around the guard. They are early if one had begun, and could read, when
+// one before it wrote.
+func (e *evidence) overlap() (serial, early bool) {
+	claimed := func(k known) time.Duration { return k.last(func(t *transaction) bool { return t.claim }) }
+	serial = true
+	var ended, wrote time.Duration
+	for _, w := range slices.SortedFunc(slices.Values(e.writers), func(a, b *writer) int { return cmp.Compare(claimed(a.facts.now()), claimed(b.facts.now())) }) {
+		if unit := w.facts.now(); unit.done {
+			serial = serial && claimed(unit) > ended
+			early = early || unit.begun < wrote
+			ended, wrote = max(ended, unit.ended), max(wrote, unit.last((*transaction).wrote))
+		}
+	}
+	return serial, early
+}
+
+// staleRead returns why a unit wrote what it had read before it had its token.
+func (e *evidence) staleRead() []string {
+	for _, w := range e.writers {
+		f := w.facts.now()
+		newest := slices.Max(append(f.own, 0))
+		var stale *guard.StaleError
+		if w.outcome == history.Accepted && errors.As(errors.Join(f.refused...), &stale) && stale.Token.Number < newest {
+			return []string{fmt.Sprintf(staleAgain, stale.Token, newest)}
+		}
+	}
+	return []string{earlyRead}
 }
 
 // unheardWrites names writes under contexts that are not Do's.
@@ -374,13 +410,18 @@ func (e *evidence) missing() bool {
 	if !e.Breaks("once") || e.Interleaving != undisturbedName {
 		return false
 	}
+	return e.lost() && e.covered.guarded && !slices.ContainsFunc(e.writers, func(w *writer) bool { return len(w.facts.now().refused) > 0 })
+}
+
+// lost reports whether fewer units were counted than acknowledged.
+func (e *evidence) lost() bool {
 	acknowledged := 0
 	for _, op := range e.history.Ops {
 		if op.Kind == history.Unit && op.Outcome == history.Accepted {
 			acknowledged++
 		}
 	}
-	return e.counted() < acknowledged && e.covered.guarded && !slices.ContainsFunc(e.writers, func(w *writer) bool { return len(w.facts.now().refused) > 0 })
+	return e.counted() < acknowledged
 }
 
 // shared returns the number that two writers have minted for their own lock, or 0.

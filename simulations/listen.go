@@ -34,7 +34,7 @@ func (l *listener) At(ctx context.Context, step failpoint.Step, key any) {
 		// operation has not begun.
 		l.pass(string(step))
 		began := l.now()
-		l.facts.begin(ctx, key, l.claims.Load())
+		l.facts.begin(ctx, key, l.claims.Load(), began)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.open[key] = began
@@ -161,9 +161,13 @@ func (l *listener) Note(_ context.Context, fact any) {
 	case failpoint.Sent:
 		l.stage.unheard.heard(fact.Source)
 	case failpoint.Minted:
-		if fact.Resource == subject.Resource && subject.kept() {
+		switch {
+		case fact.Resource != subject.Resource:
+		case subject.kept():
 			l.has(token.Token{Resource: fact.Resource, Number: fact.Number, Holder: fact.Holder})
 			defer l.pass(stepMinted)
+		default:
+			l.facts.have(fact.Number)
 		}
 	case failpoint.Refused:
 		defer l.refusedAgain(fact.Err)

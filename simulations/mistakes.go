@@ -9,6 +9,7 @@ const (
 	twoNames     = "two names for one row: some units call the guard for %q, others for %s. All writers of a row must use one name"
 	noClaim      = "read before Update without Claim: a value was read before the token had raised the mark, and written back. Set the Locker's Claim to the guard's Admit, or read inside Update"
 	earlyRead    = "read before Hold: a value was read before the lock was acquired or minted, or from a cache, and written back. Read it under the token, from the guarded database"
+	staleAgain   = "a stale value written again: the guard refused %s, and Do wrote under the newer #%d what it had read before that. Read again under each token"
 	swallowed    = "a refusal swallowed: the guard refused (%v), and Do returned nil. Return the guard's error"
 	overPool     = "write over the pool: a statement went around the guard's transaction while that was open%s. Make every write with the tx that Update passes"
 	outerContext = "outer context: the guard was called with a context from outside of Hold, which carries no token of %q. Use the context that Hold passes to its function or, for a lock of your own, the one that Mint or token.NewContext returns"

@@ -110,7 +110,7 @@ func nameOwnLocks(t *testing.T) {
 				s := openShop(t, tracer)
 				err := checkPlanned(t, untilFound(s.kept(func(ctx context.Context, session *pgxpool.Conn) error { return c.work(s, ctx, session) })))
 				t.Log(err)
-				require.ErrorContains(t, err, "Likely: "+c.says)
+				requireLikely(t, err, c.says)
 			})
 		}
 	}

@@ -157,7 +157,7 @@ func (w *writer) work(ctx context.Context) error {
 		ctx, w.offer = tokenctx.NewOffer[token.Token](ctx, w.stage.subject.Resource, w.reclaim)
 	}
 	err := w.stage.do(ctx, key)
-	w.facts.finish()
+	w.facts.finish(op.Began, w.now())
 	if tok := w.tok.Load(); tok != nil {
 		op.Number, op.Holder = tok.Number, tok.Holder
 	}

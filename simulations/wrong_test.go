@@ -122,6 +122,29 @@ func withOuterContext[H holder](s H) func(context.Context) error {
 	}
 }
 
+// staleAgain keeps what it has read before the first try, and writes it under a new token
+// after a refusal.
+func staleAgain[H interface {
+	holder
+	stale(ctx context.Context) (write func(context.Context) error, err error)
+}](s H) func(context.Context) error {
+	return func(ctx context.Context) error {
+		write, err := s.stale(ctx)
+		if err != nil {
+			return err
+		}
+		return repeated(func() error { return s.hold(ctx, write) }, guard.ErrStale)
+	}
+}
+
+// stale reads, and returns the write of what was computed.
+func (s *shop) stale(ctx context.Context) (func(context.Context) error, error) {
+	balance, err := s.balance(ctx, s.pool)
+	return func(ctx context.Context) error {
+		return s.update(ctx, func(tx pgx.Tx) error { return s.set(ctx, tx, balance-1) })
+	}, err
+}
+
 // again tries again in the same Hold after such an error.
 func again[H holder](after error) func(H) func(context.Context) error {
 	return held(func(s H, ctx context.Context) error {
@@ -253,6 +276,7 @@ var wrong = []struct {
 		_, err = s.pool.Exec(ctx, "INSERT INTO outbox VALUES ('withdrawn')")
 		return err
 	})},
+	{"a stale value written again", "a stale value written again", false, staleAgain[*shop]},
 	{"equality instead of order", "equality instead of order", false, conditional("mark IN (0, $2)", "mark = $2")}, // hazard G5
 	{"check, then write", "check, then write", false, unclaimed(func(s *shop, ctx context.Context) error { // hazard G1
 		tok, err := token.FromContext(ctx, "account/42")
@@ -285,7 +309,7 @@ func nameWrong(t *testing.T) {
 				}
 				err := checkPlanned(t, untilFoundAs(c.says, subject))
 				t.Logf("after %s: %v", time.Since(began).Round(time.Millisecond), err)
-				require.ErrorContains(t, err, "Likely: "+c.says)
+				requireLikely(t, err, c.says)
 			})
 		}
 	}

@@ -253,6 +253,20 @@ var wrong = []struct {
 			return nil
 		})
 	}},
+	{"a stale value written again", "a stale value written again", func(s *stock) func(context.Context) error {
+		return func(ctx context.Context) error {
+			n, err := s.read(ctx)
+			if err != nil {
+				return err
+			}
+			for {
+				err := s.locks.Hold(ctx, resource, func(ctx context.Context) error { return s.set(ctx, n+1) })
+				if !errors.Is(err, guard.ErrStale) {
+					return err
+				}
+			}
+		}
+	}},
 	{"a write after Hold", "a write after Hold", func(s *stock) func(context.Context) error {
 		return func(ctx context.Context) error {
 			var next int
