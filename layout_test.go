@@ -149,7 +149,7 @@ var budgets = map[string]int{
 	"sqlguard":               1_372,
 	"sqlguard/rowguard":      1_058,
 	"sqlguard/stdsql":        2_599,
-	"internal/pgadmit":       347,
+	"internal/pgadmit":       351,
 	"internal/pgwrite":       1_917,
 	"redisguard":             1_297,
 	"httpguard":              2_306,
@@ -172,7 +172,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_805
+const allLines = 49_809
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

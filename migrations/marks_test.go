@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/test/pgtest"
@@ -130,6 +131,26 @@ func TestRefusing(t *testing.T) {
 	require.NoError(t, f.exec(t.Context(), f, "DELETE FROM fence.marks; UPDATE fence.floor SET number = 40"))
 	require.Equal(t, "40 ", refusing(39, "a"))
 	require.Equal(t, "nothing", refusing(40, "a"))
+}
+
+// The text of a refusal is for people, and its DETAIL for programs: docs/run.md has the form.
+func TestARefusalNamesTheMarkAndTheResource(t *testing.T) {
+	t.Parallel()
+	f := newFence(t)
+	rowsTable(t, f)
+	require.NoError(t, f.exec(t.Context(), f, "SELECT fence.admit('account/42', 34, 'b c'); UPDATE fence.floor SET number = 40"))
+	for query, want := range map[string]string{
+		"admit('account/42', 33, 'a')":                                  "fencepost: stale token of account/42: overtaken by #34 of b c|34 b c\naccount/42",
+		"admit('account/42', 34, 'a')":                                  "fencepost: a token of account/42 collides: b c has the same number, #34|34 b c\naccount/42",
+		"admit('account/7', 39, 'a')":                                   "fencepost: stale token of account/7: below the floor, #40|40 \naccount/7",
+		"admit('account/42', 33, 'a', -1)":                              "fencepost: stale token of account/42: overtaken by #34 of b c|34 b c\naccount/42",
+		"check_row('fence.rows', 'id', '42', '42', 34, 'b c', 33, 'a')": "fencepost: stale token of the row of key '42': overtaken by #34 of b c|34 b c",
+		"check_row('fence.rows', 'id', '42', '42', 34, 'b c', 34, 'a')": "fencepost: a token of the row of key '42' collides: b c has the same number, #34|34 b c",
+	} {
+		var refusal *pgconn.PgError
+		require.ErrorAs(t, f.exec(t.Context(), f, "SELECT fence."+query), &refusal)
+		require.Equal(t, want, refusal.Message+"|"+refusal.Detail, query)
+	}
 }
 
 func TestCheckRow(t *testing.T) {

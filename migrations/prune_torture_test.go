@@ -130,13 +130,14 @@ func (tt *torture) judge(id int, number int64, fixed bool, err error) {
 // newer token of the resource, or the floor must be above the token and have been set by
 // prune.
 func (tt *torture) judgeRefusal(id int, number int64, detail string) {
-	text, holder, _ := strings.Cut(detail, " ")
+	mark, name, _ := strings.Cut(detail, "\n")
+	text, holder, _ := strings.Cut(mark, " ")
 	limit, kind := tt.newest[id].Load(), "refused by the mark"
 	if holder == "" {
 		limit, kind = tt.cutoff.Load(), "refused by the floor"
 	}
-	mark, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || mark <= number || mark > limit {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n <= number || n > limit || name != resource(id) {
 		tt.violate("spurious refusal of #%d of %s by %q, not above %d", number, resource(id), detail, limit)
 	}
 	tt.count(kind, 1)

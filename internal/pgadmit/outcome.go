@@ -91,14 +91,18 @@ func Ambiguous(state, severity string) bool {
 }
 
 // Refusal returns the refusal that state and detail describe for tok, or nil. The detail
-// is the mark, as in "34 holder". A driver or a proxy may have cut it off.
+// is the mark, as in "34 holder", and on the next line the resource. A driver or a proxy may
+// have cut it off.
 func Refusal(tok token.Token, state, detail string) *guard.StaleError {
 	if state != Stale && state != Collision {
 		return nil
 	}
-	number, holder, _ := strings.Cut(detail, " ")
-	mark := guard.Mark{Holder: holder}
-	mark.Number, _ = strconv.ParseInt(number, 10, 64)
+	detail, _, _ = strings.Cut(detail, "\n")
+	text, holder, _ := strings.Cut(detail, " ")
+	mark := guard.Mark{}
+	if number, err := strconv.ParseInt(text, 10, 64); err == nil {
+		mark = guard.Mark{Number: number, Holder: holder}
+	}
 	if state == Collision {
 		mark.Number = tok.Number
 	}

@@ -54,7 +54,10 @@ func TestRefusal(t *testing.T) {
 		mark          guard.Mark
 	}{
 		{pgadmit.Stale, "34 b with a space", guard.Mark{Number: 34, Holder: "b with a space"}},
+		{pgadmit.Stale, "34 b with a space\naccount/42", guard.Mark{Number: 34, Holder: "b with a space"}},
+		{pgadmit.Stale, "34 \naccount/42", guard.Mark{Number: 34}},
 		{pgadmit.Stale, "", guard.Mark{}},
+		{pgadmit.Stale, "account/42 b", guard.Mark{}},
 		{pgadmit.Collision, "33 b", guard.Mark{Number: 33, Holder: "b"}},
 		{pgadmit.Collision, "", guard.Mark{Number: 33}},
 	} {

@@ -124,15 +124,18 @@ CREATE FUNCTION "fencepost".lock_number(r text, n bigint) RETURNS boolean LANGUA
 $fencepost$;
 -- +goose StatementEnd
 
--- Raises the refusal of a token with number t by a mark (n, o): ZF002 if the numbers are equal, otherwise ZF001. It never
--- returns; the return type lets one CASE call either this or record_admission.
+-- Raises the refusal of a token of r with number t by a mark (n, o): ZF002 if the numbers are equal, otherwise ZF001. DETAIL
+-- is for programs (docs/run.md): the number, a space and the holder, which is empty for the floor; a line feed, which no
+-- name contains; and r. It never returns; the return type lets one CASE call either this or record_admission.
 -- +goose StatementBegin
-CREATE FUNCTION "fencepost".refuse(t bigint, n bigint, o text) RETURNS text LANGUAGE plpgsql AS $fencepost$
+CREATE FUNCTION "fencepost".refuse(r text, t bigint, n bigint, o text) RETURNS text LANGUAGE plpgsql AS $fencepost$
 BEGIN
   RAISE EXCEPTION USING
     ERRCODE = CASE WHEN n OPERATOR(pg_catalog.=) t THEN 'ZF002' ELSE 'ZF001' END,
-    MESSAGE = CASE WHEN n OPERATOR(pg_catalog.=) t THEN 'fencepost: collision' ELSE 'fencepost: stale token' END,
-    DETAIL = pg_catalog.concat(n, ' ', o);
+    MESSAGE = CASE WHEN n OPERATOR(pg_catalog.=) t THEN pg_catalog.concat('fencepost: a token of ', r, ' collides: ', o, ' has the same number, #', n)
+                   WHEN o IS NULL THEN pg_catalog.concat('fencepost: stale token of ', r, ': below the floor, #', n)
+                   ELSE pg_catalog.concat('fencepost: stale token of ', r, ': overtaken by #', n, ' of ', o) END,
+    DETAIL = pg_catalog.concat(n, ' ', o, E'\n', r);
 END
 $fencepost$;
 -- +goose StatementEnd
@@ -176,7 +179,7 @@ BEGIN
     END IF;
   END IF;
   IF n IS DISTINCT FROM t OR o IS DISTINCT FROM h THEN
-    PERFORM "fencepost".refuse(t, coalesce(n, 0), o);
+    PERFORM "fencepost".refuse(r, t, coalesce(n, 0), o);
   END IF;
   PERFORM "fencepost".record_admission(r);
 END
@@ -184,9 +187,9 @@ $fencepost$;
 -- +goose StatementEnd
 
 -- Admits token (t, h) for resource r until the (sub)transaction ends. Raises ZF001 (stale) or ZF002 (collision) if the token
--- is refused; DETAIL is the mark's number and holder, or the floor's number and a space. If the mark must be raised, bound
--- limits the wait for older writers, as in lock_exclusive; if bound is below 0, the mark is not raised and the error is
--- ZF004. Raises 25006 on a standby: a pooler that splits reads from writes may send an admission, which is a SELECT, to one.
+-- is refused: see refuse. If the mark must be raised, bound limits the wait for older writers, as in lock_exclusive; if bound
+-- is below 0, the mark is not raised and the error is ZF004. Raises 25006 on a standby: a pooler that splits reads from writes
+-- may send an admission, which is a SELECT, to one.
 -- +goose StatementBegin
 CREATE FUNCTION "fencepost".admit(r text, t bigint, h text, bound integer DEFAULT 0) RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER AS $fencepost$
@@ -204,7 +207,7 @@ BEGIN
             AND pg_catalog.current_setting('transaction_isolation') OPERATOR(pg_catalog.=) ANY (ARRAY['read committed', 'read uncommitted'])
            THEN pg_catalog.pg_try_advisory_xact_lock_shared("fencepost".lock_key(r)) END) THEN
     PERFORM CASE WHEN m.number OPERATOR(pg_catalog.=) t AND m.holder OPERATOR(pg_catalog.=) h
-                 THEN "fencepost".record_admission(r) ELSE "fencepost".refuse(t, m.number, m.holder) END
+                 THEN "fencepost".record_admission(r) ELSE "fencepost".refuse(r, t, m.number, m.holder) END
        FROM "fencepost".marks m WHERE m.resource OPERATOR(pg_catalog.=) r AND m.number OPERATOR(pg_catalog.>=) t;
     IF FOUND THEN
       RETURN;
@@ -250,6 +253,7 @@ BEGIN
 EXCEPTION
 WHEN SQLSTATE 'ZF001' OR SQLSTATE 'ZF002' THEN
   GET STACKED DIAGNOSTICS mark = PG_EXCEPTION_DETAIL;
+  mark := pg_catalog.split_part(mark, E'\n', 1);
   number := pg_catalog.split_part(mark, ' ', 1);
   holder := pg_catalog.substr(mark, pg_catalog.length(number::pg_catalog.text) + 2);
   RETURN NEXT;
@@ -335,7 +339,7 @@ REVOKE EXECUTE ON FUNCTION
   "fencepost".admit_slow(text, bigint, text, integer),
   "fencepost".lock_exclusive(text, integer),
   "fencepost".lock_number(text, bigint),
-  "fencepost".refuse(bigint, bigint, text),
+  "fencepost".refuse(text, bigint, bigint, text),
   "fencepost".record_admission(text)
 FROM PUBLIC;
 -- +goose StatementEnd
@@ -350,7 +354,7 @@ BEGIN
   DROP FUNCTION "fencepost".report_only(text, bigint, text, integer);
   DROP FUNCTION "fencepost".admit(text, bigint, text, integer);
   DROP FUNCTION "fencepost".admit_slow(text, bigint, text, integer);
-  DROP FUNCTION "fencepost".refuse(bigint, bigint, text);
+  DROP FUNCTION "fencepost".refuse(text, bigint, bigint, text);
   DROP FUNCTION "fencepost".lock_number(text, bigint);
   DROP FUNCTION "fencepost".lock_exclusive(text, integer);
   DROP FUNCTION "fencepost".record_admission(text);

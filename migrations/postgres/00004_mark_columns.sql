@@ -83,7 +83,8 @@ $fencepost$;
 -- * 42804 as check_key does.
 -- * 22023 if k, or the text that a new row would have, is not the same as wanted. Some types accept several texts for one
 --   value, as '042' and '42': one row would be fenced under two names.
--- * ZF001 or ZF002, as admit does, if the mark is another token's.
+-- * ZF001 or ZF002, as admit does, if the mark is another token's. It has the key in place of the resource, and no second
+--   line in DETAIL.
 -- * 55000 if the mark is older than the token: a trigger, a rule or a policy kept the row from taking the mark, and older
 --   tokens could go on writing the row.
 -- +goose StatementBegin
@@ -110,7 +111,8 @@ BEGIN
   END IF;
   RAISE EXCEPTION USING
     ERRCODE = CASE WHEN n = t THEN 'ZF002' ELSE 'ZF001' END,
-    MESSAGE = CASE WHEN n = t THEN 'fencepost: collision' ELSE 'fencepost: stale token' END,
+    MESSAGE = CASE WHEN n = t THEN format('fencepost: a token of the row of key %L collides: %s has the same number, #%s', k, o, n)
+                   ELSE format('fencepost: stale token of the row of key %L: overtaken by #%s of %s', k, n, o) END,
     DETAIL = concat(n, ' ', o);
 END
 $fencepost$;
