@@ -106,13 +106,14 @@ var layout = map[string][]string{
 	"lab":         {},
 	"lab/release": {},
 
+	"contrib/etcdguard":   {"token", "guard", "internal/failpoint", "internal/writectx", "go.etcd.io/etcd", "google.golang.org/grpc"},
 	"contrib/gormguard":   {"guard", "sqlguard/stdsql", "gorm.io/gorm"},
 	"contrib/otelfence":   {"token", "lock", "guard", "go.opentelemetry.io/otel"},
 	"contrib/redisquorum": {"token", "internal/outage", "github.com/redis/go-redis/v9"},
 }
 
 // modules are those whose packages have a place in the layout.
-var modules = []string{".", "lab", "contrib/gormguard", "contrib/otelfence", "contrib/redisquorum", "examples/adopt", "examples/routers"}
+var modules = []string{".", "lab", "contrib/etcdguard", "contrib/gormguard", "contrib/otelfence", "contrib/redisquorum", "examples/adopt", "examples/routers"}
 
 func TestImportsFollowTheLayout(t *testing.T) {
 	t.Parallel()
@@ -166,13 +167,13 @@ var budgets = map[string]int{
 	"internal/timeline":      763,
 	"internal/test":          3_128,
 	"cmd/fencepost":          5_337,
-	"contrib":                2_443,
+	"contrib":                2_875,
 	"examples":               1_433,
 	"lab":                    1_814,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 49_809
+const allLines = 50_241
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()
@@ -206,13 +207,13 @@ func TestFoldersKeepTheirBudgets(t *testing.T) {
 }
 
 // guards are the packages of the guards and of what they share.
-var guards = []string{"guard", "guard/guardtest", "sqlguard", "sqlguard/rowguard", "sqlguard/stdsql", "redisguard", "httpguard", "httpguard/signature", "contrib/gormguard"}
+var guards = []string{"guard", "guard/guardtest", "sqlguard", "sqlguard/rowguard", "sqlguard/stdsql", "redisguard", "httpguard", "httpguard/signature", "contrib/etcdguard", "contrib/gormguard"}
 
 // A guard uses the simulation's switch in one file.
 func TestOneFileOfEachGuardUsesTheSwitchOfTheSimulation(t *testing.T) {
 	t.Parallel()
 	pkgs := packages(t)
-	for _, name := range []string{"guard", "internal/pgwrite", "sqlguard/stdsql", "redisguard", "httpguard"} {
+	for _, name := range []string{"guard", "internal/pgwrite", "sqlguard/stdsql", "redisguard", "httpguard", "contrib/etcdguard"} {
 		require.Len(t, pkgs[name].ImportPos[module+"/internal/failpoint"], 1, name)
 	}
 }
