@@ -140,7 +140,7 @@ func TestWithoutRetriesALostAnswerIsUnknownToo(t *testing.T) {
 
 const increment = "return redis.call('INCR', KEYS[1])"
 
-// hazard R6
+// hazards R6, G43
 func TestNothingIsAppliedTwice(t *testing.T) {
 	t.Parallel()
 	t.Run("a plain script is sent again, and applied twice", func(t *testing.T) {
