@@ -52,7 +52,7 @@ lint: ## run golangci-lint over every module, and shellcheck
 	else echo 'lint: shellcheck is not installed: the scripts were not checked'; fi
 
 tidy: ## compare each go.mod and go.sum with what go mod tidy makes
-	@set -e; for module in $$(scripts/modules); do echo "tidy $$module"; GOWORK=off go -C $$module mod tidy -diff; done
+	@set -e; for module in $$(scripts/modules); do echo "tidy $$module"; scripts/alone $$module mod tidy -diff; done
 
 vet-os: ## go vet every module for macOS and Windows
 	@set -e; for module in $$(scripts/modules); do for os in darwin windows; do \

@@ -43,7 +43,7 @@
 //
 //   - [github.com/fencepost/fencepost/simulations]: a test that pauses a program's
 //     own code while it holds the lock, and checks that no write is lost.
-//   - cmd/fencepost: the command, for operators and for programs in other languages.
+//   - cmd/fencepost: the command, for operators and other languages, a module of its own.
 //
 // internal has what these packages share: pgwrite sends the guarded writes to PostgreSQL,
 // history has the rules by which a recorded run is judged, and timeline draws it as a page.

@@ -3,7 +3,6 @@ module github.com/fencepost/fencepost
 go 1.25.0
 
 require (
-	github.com/alecthomas/kong v1.17.0
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/dunglas/httpsfv v1.1.2

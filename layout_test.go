@@ -113,7 +113,7 @@ var layout = map[string][]string{
 }
 
 // modules are those whose packages have a place in the layout.
-var modules = []string{".", "lab", "contrib/etcdguard", "contrib/gormguard", "contrib/otelfence", "contrib/redisquorum", "examples/adopt", "examples/routers"}
+var modules = []string{".", "cmd/fencepost", "lab", "contrib/etcdguard", "contrib/gormguard", "contrib/otelfence", "contrib/redisquorum", "examples/adopt", "examples/routers"}
 
 func TestImportsFollowTheLayout(t *testing.T) {
 	t.Parallel()
@@ -268,7 +268,7 @@ func TestHeavyDependenciesStayInNestedModules(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("go.mod")
 	require.NoError(t, err)
-	for _, heavy := range []string{"testcontainers", "redsync", "redislock", "etcd", "opentelemetry", "gorm", "go-chi", "labstack", "gin-gonic"} {
+	for _, heavy := range []string{"testcontainers", "redsync", "redislock", "etcd", "opentelemetry", "gorm", "kong", "go-chi", "labstack", "gin-gonic"} {
 		require.NotContains(t, string(text), heavy, "%s would lift every user's dependencies", heavy)
 	}
 }
