@@ -6,9 +6,11 @@ import (
 	"go/build"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -270,6 +272,28 @@ func TestHeavyDependenciesStayInNestedModules(t *testing.T) {
 	require.NoError(t, err)
 	for _, heavy := range []string{"testcontainers", "redsync", "redislock", "etcd", "opentelemetry", "gorm", "kong", "go-chi", "labstack", "gin-gonic"} {
 		require.NotContains(t, string(text), heavy, "%s would lift every user's dependencies", heavy)
+	}
+}
+
+// importRow is a row of the table in docs/choosing.md: a package, how many modules it
+// needs, and which.
+var importRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (\\d+) \\| (`.*`) \\|$")
+
+func TestChoosingPageListsTheModulesThatAPackageNeeds(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("docs/choosing.md")
+	require.NoError(t, err)
+	rows := importRow.FindAllStringSubmatch(string(page), -1)
+	require.Len(t, rows, 4)
+	for _, row := range rows {
+		list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./"+row[1])
+		list.Env = append(list.Environ(), "GOWORK=off")
+		out, err := list.Output()
+		require.NoError(t, err)
+		needed := slices.Compact(slices.Sorted(strings.FieldsSeq(string(out))))
+		require.Equal(t, row[2], strconv.Itoa(len(needed)), row[1])
+		listed := append(strings.Split(strings.Trim(row[3], "`"), "`, `"), module)
+		require.ElementsMatch(t, needed, listed, row[1])
 	}
 }
 
