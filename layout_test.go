@@ -168,14 +168,14 @@ var budgets = map[string]int{
 	"internal/history":       2_447,
 	"internal/timeline":      763,
 	"internal/test":          3_128,
-	"cmd/fencepost":          5_337,
+	"cmd/fencepost":          5_360,
 	"contrib":                2_875,
 	"examples":               1_433,
 	"lab":                    1_814,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 50_241
+const allLines = 50_264
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

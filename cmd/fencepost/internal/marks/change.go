@@ -56,7 +56,7 @@ type pruned struct {
 	Pruned int       `json:"pruned"`       // the old marks that are not there, or not old, at the end
 	Free   int       `json:"free"`         // the records of free leases that are deleted
 	Units  int       `json:"units"`        // the units whose time had passed that are deleted
-	Floor  number    `json:"floor,string"` // after the prune, also in a dry run
+	Floor  Number    `json:"floor,string"` // after the prune, also in a dry run
 	Time   time.Time `json:"floor_time"`
 }
 
@@ -73,14 +73,14 @@ func (c *pruneCmd) Run(std cli.Streams, m *Cmd) error {
 		needs = reads
 	}
 	return m.withDatabase(needs, func(ctx context.Context, db *database) error {
-		p, cutoff, left := &pruned{DryRun: c.DryRun}, number(0), 0
+		p, cutoff, left := &pruned{DryRun: c.DryRun}, Number(0), 0
 		if err := db.row(ctx, prunable, []any{int64(c.OlderThan / unit)}, &cutoff, &p.Floor, &p.Old, &p.Marks); err != nil {
 			return err
 		}
 		p.Floor = max(cutoff, p.Floor)
-		p.Time = p.Floor.time()
+		p.Time = p.Floor.Time()
 		if c.DryRun {
-			text := fmt.Sprintf("%d of %d marks would be deleted, and the floor would be %d (%s).\n", p.Old, p.Marks, p.Floor, p.Floor.date())
+			text := fmt.Sprintf("%d of %d marks would be deleted, and the floor would be %d (%s).\n", p.Old, p.Marks, p.Floor, p.Floor.Date())
 			return cli.PrintResult(std.Out, c.JSON, p, text)
 		}
 		rows, units, err := prune(ctx, db, int64(cutoff))
@@ -92,7 +92,7 @@ func (c *pruneCmd) Run(std cli.Streams, m *Cmd) error {
 		}
 		p.Pruned, p.Units = p.Old-left, units
 		p.Free = max(0, rows-p.Pruned)
-		text := fmt.Sprintf("%d of %d marks are deleted, and the floor is %d (%s).\n", p.Pruned, p.Marks, p.Floor, p.Floor.date()) +
+		text := fmt.Sprintf("%d of %d marks are deleted, and the floor is %d (%s).\n", p.Pruned, p.Marks, p.Floor, p.Floor.Date()) +
 			fmt.Sprintf("%d old marks are kept: their resources were busy, or their leases are valid.\n", left) +
 			fmt.Sprintf("%d records of free leases and %d expired units of Once are deleted.\n", p.Free, units)
 		return cli.PrintResult(std.Out, c.JSON, p, text)
@@ -148,33 +148,33 @@ func (c *resetCmd) Run(std cli.Streams, m *Cmd) error {
 		object := struct {
 			Resource string    `json:"resource"`
 			Old      *mark     `json:"old"`
-			Number   number    `json:"number,string"`
+			Number   Number    `json:"number,string"`
 			Time     time.Time `json:"time"`
-		}{c.Resource, old.Mark, fresh, fresh.time()}
+		}{c.Resource, old.Mark, fresh, fresh.Time()}
 		text := fmt.Sprintf("The mark of %s was %d, of %s. It is %d (%s) now. %s",
-			cli.Visible(c.Resource), old.Mark.Number, cli.Visible(old.Mark.Holder), fresh, fresh.date(), db.afterReset(c.Number))
+			cli.Visible(c.Resource), old.Mark.Number, cli.Visible(old.Mark.Holder), fresh, fresh.Date(), db.afterReset(c.Number))
 		return cli.PrintResult(std.Out, c.JSON, object, text)
 	})
 }
 
 // check returns the mark's new number, or why the mark is not reset. It is called before
 // the user types the confirmation, and on MySQL again while the mark is locked.
-func (c *resetCmd) check(now *state) (fresh number, err error) {
+func (c *resetCmd) check(now *state) (fresh Number, err error) {
 	name := cli.Visible(c.Resource)
 	if now.Mark == nil {
 		return 0, fmt.Errorf("marks: %s has no mark: nothing to reset", name)
 	}
 	fresh = now.Clock
 	if c.Number != nil {
-		fresh = number(*c.Number)
+		fresh = Number(*c.Number)
 	}
 	switch {
 	case c.Number == nil && now.Mark.Number <= now.Clock:
 		err = fmt.Errorf("marks: the mark of %s is not above the server's clock, so issuers reach it: --number=N resets it all the same", name)
 	case fresh > token.MaxNumber:
 		err = fmt.Errorf("marks: number %d must be at most %d", fresh, int64(token.MaxNumber))
-	case fresh > now.Clock+number(24*time.Hour/unit):
-		err = fmt.Errorf("marks: number %d is %s, %s, more than a day: every token up to it would be refused", fresh, fresh.date(), fresh.age(now.Clock))
+	case fresh > now.Clock+Number(24*time.Hour/unit):
+		err = fmt.Errorf("marks: number %d is %s, %s, more than a day: every token up to it would be refused", fresh, fresh.Date(), fresh.Age(now.Clock))
 	case fresh < max(now.Floor, 1):
 		err = fmt.Errorf("marks: number %d must be at least %d: below the floor every token is stale", fresh, max(now.Floor, 1))
 	}
@@ -186,7 +186,7 @@ func (c *resetCmd) confirm(ctx context.Context, std cli.Streams, old *state) (er
 	answer, n := c.Confirm, old.Mark.Number
 	if answer == "" {
 		fmt.Fprintf(std.Err, "The mark of %s is %d (%s, %s), of %s.\nType the resource to lower its mark: ",
-			cli.Visible(c.Resource), n, n.date(), n.age(old.Clock), cli.Visible(old.Mark.Holder))
+			cli.Visible(c.Resource), n, n.Date(), n.Age(old.Clock), cli.Visible(old.Mark.Holder))
 		answer, err = cli.ReadLine(ctx, std)
 	}
 	if err == nil && answer != c.Resource {
@@ -240,7 +240,7 @@ func prune(ctx context.Context, db *database, cutoff int64) (rows, units int, er
 // admitted for the resource, for c.Wait. On PostgreSQL it sets lock_timeout for its transaction
 // only: behind a pooler in transaction mode the reset could have another session, and other
 // clients get the session that has the setting.
-func reset(ctx context.Context, db *database, c *resetCmd) (fresh number, err error) {
+func reset(ctx context.Context, db *database, c *resetCmd) (fresh Number, err error) {
 	if db.schema == "" {
 		return resetMySQL(ctx, db, c)
 	}
@@ -330,7 +330,7 @@ func deleteEach(ctx context.Context, db *database, remove, find string, args ...
 // resetMySQL does what reset does. It locks the floor before
 // the mark, as a claim does: in the other order they could deadlock. It reads both, and the
 // clock, after the wait. No token has the holder that it writes.
-func resetMySQL(ctx context.Context, db *database, c *resetCmd) (fresh number, err error) {
+func resetMySQL(ctx context.Context, db *database, c *resetCmd) (fresh Number, err error) {
 	if err := waitForLocks(ctx, db, c.Wait); err != nil {
 		return 0, err
 	}

@@ -103,27 +103,29 @@ func (db *database) each(ctx context.Context, text string, args []any, fn func(r
 	return rows.Err()
 }
 
-// number is the number of a token, of a mark or of the floor: a time in units of 10 µs
+// Number is the number of a token, of a mark or of the floor: a time in units of 10 µs
 // since 1970, because every issuer of Fencepost draws numbers from a clock. In JSON it is a
 // string, because some readers of JSON round integers.
-type number int64
+type Number int64
 
 const unit = 10 * time.Microsecond
 
-func (n number) time() time.Time { return time.UnixMicro(int64(n) * unit.Microseconds()).UTC() }
+// Time returns the time that n counts.
+func (n Number) Time() time.Time { return time.UnixMicro(int64(n) * unit.Microseconds()).UTC() }
 
-func (n number) date() string { return n.time().Format("2006-01-02T15:04:05.00Z07:00") }
+// Date returns Time in UTC, as text.
+func (n Number) Date() string { return n.Time().Format("2006-01-02T15:04:05.00Z07:00") }
 
-// age returns the distance from the server's clock, as 1h2m3.4s ago, or 12d ahead.
-func (n number) age(clock number) string {
+// Age returns the distance from the server's clock, as 1h2m3.4s ago, or 12d ahead.
+func (n Number) Age(clock Number) string {
 	if n > clock {
-		return span(time.Duration(n-clock)*unit) + " ahead"
+		return Span(time.Duration(n-clock)*unit) + " ahead"
 	}
-	return span(time.Duration(clock-n)*unit) + " ago"
+	return Span(time.Duration(clock-n)*unit) + " ago"
 }
 
-// span writes a duration as 1h2m3.4s, or in days.
-func span(d time.Duration) string {
+// Span writes a duration as 1h2m3.4s, or in days.
+func Span(d time.Duration) string {
 	if d >= 48*time.Hour {
 		return fmt.Sprintf("%dd", d/(24*time.Hour))
 	}

@@ -23,7 +23,7 @@ func TestSpan(t *testing.T) {
 		0: "0s", 1234 * time.Millisecond: "1.2s", time.Minute: "1m0s", 47*time.Hour + 1600*time.Millisecond: "47h0m1.6s",
 		48 * time.Hour: "2d", 30*24*time.Hour + time.Hour: "30d", 260 * 365 * 24 * time.Hour: "94900d",
 	} {
-		require.Equal(t, text, span(d))
+		require.Equal(t, text, Span(d))
 	}
 }
 

@@ -42,7 +42,7 @@ func (listCmd) Help() string {
 
 // mark is a mark in the JSON of list, show and reset.
 type mark struct {
-	Number number    `json:"number,string"`
+	Number Number    `json:"number,string"`
 	Holder string    `json:"holder"`
 	Time   time.Time `json:"time"`
 }
@@ -68,15 +68,15 @@ func (c *listCmd) Run(std cli.Streams, m *Cmd) error {
 		rows := [][]string{{"resource", "number", "holder", "time", "age"}}
 		err := db.each(ctx, strings.Replace(listMarks, "{order}", order, 1), []any{prefix, c.Limit}, func(row *sql.Rows) error {
 			var l listRow
-			var clock number
+			var clock Number
 			if err := row.Scan(&l.Resource, &l.Number, &l.Holder, &clock); err != nil {
 				return err
 			}
 			if c.JSON {
-				l.Time, l.Age = l.Number.time(), (time.Duration(clock-l.Number) * unit).Seconds()
+				l.Time, l.Age = l.Number.Time(), (time.Duration(clock-l.Number) * unit).Seconds()
 				return cli.PrintResult(std.Out, true, l, "")
 			}
-			rows = append(rows, []string{cli.Visible(l.Resource), fmt.Sprint(l.Number), cli.Visible(l.Holder), l.Number.date(), l.Number.age(clock)})
+			rows = append(rows, []string{cli.Visible(l.Resource), fmt.Sprint(l.Number), cli.Visible(l.Holder), l.Number.Date(), l.Number.Age(clock)})
 			return nil
 		})
 		if err != nil || c.JSON {
@@ -112,8 +112,8 @@ Example:
 type state struct {
 	Resource string    `json:"resource"`
 	Mark     *mark     `json:"mark"`
-	Floor    number    `json:"floor,string"`
-	Clock    number    `json:"clock,string"` // the server's
+	Floor    Number    `json:"floor,string"`
+	Clock    Number    `json:"clock,string"` // the server's
 	Sessions []session `json:"sessions"`     // nil if the server does not list them
 }
 
@@ -160,11 +160,11 @@ func (c *showCmd) Run(std cli.Streams, m *Cmd) error {
 
 func (db *database) show(ctx context.Context, resource string) (*state, error) {
 	s := &state{Resource: resource}
-	var n *number
+	var n *Number
 	var holder *string
 	err := db.row(ctx, showMark, []any{resource}, &s.Floor, &s.Clock, &n, &holder)
 	if err == nil && n != nil {
-		s.Mark = &mark{*n, *holder, n.time()}
+		s.Mark = &mark{*n, *holder, n.Time()}
 	}
 	return s, err
 }
@@ -172,13 +172,13 @@ func (db *database) show(ctx context.Context, resource string) (*state, error) {
 func (s *state) text() string {
 	rows, floor := [][]string{{"mark", "none: the floor applies"}}, "0, nothing was pruned yet"
 	if m := s.Mark; m != nil {
-		rows = [][]string{{"mark", fmt.Sprint(m.Number)}, {"holder", cli.Visible(m.Holder)}, {"time", m.Number.date() + ", " + m.Number.age(s.Clock)}}
+		rows = [][]string{{"mark", fmt.Sprint(m.Number)}, {"holder", cli.Visible(m.Holder)}, {"time", m.Number.Date() + ", " + m.Number.Age(s.Clock)}}
 		if m.Number > s.Clock {
 			rows = append(rows, []string{"", "above the server's clock: if no clock is wrong, a forged token has raised it"})
 		}
 	}
 	if s.Floor > 0 {
-		floor = fmt.Sprintf("%d, %s, %s", s.Floor, s.Floor.date(), s.Floor.age(s.Clock))
+		floor = fmt.Sprintf("%d, %s, %s", s.Floor, s.Floor.Date(), s.Floor.Age(s.Clock))
 	}
 	text := cli.Visible(s.Resource) + "\n\n" + table(append(rows, []string{"floor", floor})) + "\n"
 	switch {
@@ -194,7 +194,7 @@ func (s *state) text() string {
 			does = map[string]string{"shared": "writes", "exclusive": "raises the mark"}[w.Mode]
 		}
 		if w.Since != nil {
-			since = span(max(0, s.Clock.time().Sub(*w.Since)))
+			since = Span(max(0, s.Clock.Time().Sub(*w.Since)))
 		}
 		rows = append(rows, []string{fmt.Sprint(w.PID), does, cli.Visible(w.Role), cli.Visible(w.Application), w.State, since})
 	}

@@ -8,7 +8,7 @@
 //
 //	command.go          the flags; the exit statuses 123 to 127, and --held-status; which
 //	                    signals are received, and which stay ignored; --verbose
-//	lock.go             Redis or PostgreSQL; the lease and its safety margin; FENCING_TOKEN and
+//	lock.go             the lease and its safety margin; its end; FENCING_TOKEN and
 //	                    the program's other variables, and which are removed; the release
 //	program.go          the program's process group: start, signals, SIGKILL after --grace;
 //	                    --at-most; a lost lease; the end of the watchdog; zombies
@@ -38,21 +38,20 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
 	"github.com/fencepost/fencepost/internal/cli"
 	"github.com/fencepost/fencepost/token"
 )
 
 // Cmd is the command fencepost run.
 type Cmd struct {
-	Redis    string        `server:"one" env:"FENCEPOST_REDIS_URL" placeholder:"URL" help:"Keep the lock in this Redis. Every user of the machine can read a password in a flag: set the variable instead."`
-	Postgres string        `server:"one" env:"FENCEPOST_POSTGRES_URL" placeholder:"URL" help:"Keep the lock in this PostgreSQL database, in the tables of fencepost migrate up."`
-	Prefix   string        `placeholder:"PREFIX" help:"The prefix of the keys in Redis, by default fencepost."`
-	Schema   string        `placeholder:"NAME" help:"The schema in PostgreSQL, by default fencepost."`
-	TTL      time.Duration `name:"ttl" default:"30s" help:"How long the lock lasts if this machine fails. It is renewed while the program runs."`
-	Wait     time.Duration `placeholder:"DURATION" help:"How long to wait for a lock that is held. By default the run ends at once."`
-	AtLeast  time.Duration `placeholder:"DURATION" help:"Hold the lock at least this long, even if the program ends earlier, so that a machine whose clock is behind does not run it again."`
-	AtMost   time.Duration `placeholder:"DURATION" help:"Stop the program after this time. By default it has no limit."`
-	Grace    time.Duration `placeholder:"DURATION" help:"How long the program may take to end between SIGTERM and SIGKILL: at most a fifth of --ttl, by default a tenth."`
+	connect.Locks
+	Prefix  string        `placeholder:"PREFIX" help:"The prefix of the keys in Redis, by default fencepost."`
+	TTL     time.Duration `name:"ttl" default:"30s" help:"How long the lock lasts if this machine fails. It is renewed while the program runs."`
+	Wait    time.Duration `placeholder:"DURATION" help:"How long to wait for a lock that is held. By default the run ends at once."`
+	AtLeast time.Duration `placeholder:"DURATION" help:"Hold the lock at least this long, even if the program ends earlier, so that a machine whose clock is behind does not run it again."`
+	AtMost  time.Duration `placeholder:"DURATION" help:"Stop the program after this time. By default it has no limit."`
+	Grace   time.Duration `placeholder:"DURATION" help:"How long the program may take to end between SIGTERM and SIGKILL: at most a fifth of --ttl, by default a tenth."`
 
 	HeldStatus int  `default:"75" placeholder:"N" help:"The exit status if another holder has the lock (${default})."`
 	Verbose    bool `short:"v" help:"Print the lock's holder, and when the lock is acquired and released."`
@@ -91,11 +90,11 @@ func (c *Cmd) Run(std cli.Streams) error {
 	}
 	signals := exitSignals()
 	waiting, handOver := cancelledBy(signals)
-	store, err := c.open(waiting)
+	store, err := c.Open(waiting, application(c.Name), c.Prefix)
 	if err != nil {
 		return c.notAcquired(waiting, std, err)
 	}
-	defer store.shutdown()
+	defer store.Shutdown()
 	if c.Wait > 0 {
 		c.verbosef(std, "waiting for the lock, for %s at most", c.Wait)
 	}

@@ -11,15 +11,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
 	"github.com/fencepost/fencepost/httpguard"
 	"github.com/fencepost/fencepost/internal/cli"
 	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
-	"github.com/fencepost/fencepost/token/pgtoken"
-	"github.com/fencepost/fencepost/token/redistoken"
 )
 
 // heldLock is a lock that is held while the program runs.
@@ -31,7 +27,7 @@ type heldLock struct {
 
 // acquire acquires the lock. The lease's context ends before the lease does, by --grace and
 // by how late this process may run, so that the program ends before the lease.
-func (c *Cmd) acquire(ctx context.Context, store lockStore, watchdog *watchdog) (*heldLock, error) {
+func (c *Cmd) acquire(ctx context.Context, store *connect.LockStore, watchdog *watchdog) (*heldLock, error) {
 	held, late := &heldLock{Cmd: c, watchdog: watchdog}, max(c.TTL/10, 10*time.Millisecond)
 	host, _ := os.Hostname()
 	locker := &lock.Locker{
@@ -93,56 +89,6 @@ func withoutURLs(environment []string) []string {
 	})
 }
 
-// lockStore is the server that has the lock.
-type lockStore struct {
-	token.Issuer
-	ping  func(ctx context.Context) error
-	close func()
-}
-
-// shutdown closes the connections, within a second: a server that does not answer must not
-// block the end of the process.
-func (s lockStore) shutdown() {
-	closed := make(chan struct{})
-	go func() {
-		defer close(closed)
-		s.close()
-	}()
-	select {
-	case <-closed:
-	case <-time.After(time.Second):
-	}
-}
-
-// open connects to the server, and returns an error if the server does not answer: with a
-// wrong address the run must end at once, not after --wait.
-func (c *Cmd) open(ctx context.Context) (lockStore, error) {
-	ctx, cancel := connect.Within(ctx)
-	defer cancel()
-	open := c.openRedis
-	if c.Postgres != "" {
-		open = c.openPostgres
-	}
-	store, err := open()
-	if err != nil {
-		return lockStore{}, err
-	}
-	if err := store.ping(ctx); err != nil {
-		store.shutdown()
-		return lockStore{}, connect.WithCause(ctx, err)
-	}
-	return store, nil
-}
-
-func (c *Cmd) openRedis() (lockStore, error) {
-	client, ping, err := connect.Redis(c.Redis, "--redis")
-	if err != nil {
-		return lockStore{}, err
-	}
-	issuer := &redistoken.Issuer{Client: client, Prefix: c.Prefix}
-	return lockStore{Issuer: issuer, ping: ping, close: func() { issuer.Close(); client.Close() }}, nil
-}
-
 // application returns what pg_stat_activity shows for the sessions of the lock called name: at
 // most the 63 bytes that the server keeps.
 func application(name string) string {
@@ -152,23 +98,4 @@ func application(name string) string {
 		end--
 	}
 	return name[:end]
-}
-
-func (c *Cmd) openPostgres() (lockStore, error) {
-	config, err := connect.PostgresPool(c.Postgres, "--postgres", application(c.Name))
-	if err != nil {
-		return lockStore{}, err
-	}
-	pool, err := pgxpool.NewWithConfig(context.Background(), config)
-	if err != nil {
-		return lockStore{}, fmt.Errorf("postgres cannot be used: %w", err)
-	}
-	issuer := &pgtoken.Issuer{DB: pool, Schema: c.Schema, Claims: true}
-	ping := func(ctx context.Context) error {
-		if err := pool.Ping(ctx); err != nil {
-			return fmt.Errorf("postgres cannot be used: %w", err)
-		}
-		return nil
-	}
-	return lockStore{Issuer: issuer, ping: ping, close: func() { issuer.Close(); pool.Close() }}, nil
 }
