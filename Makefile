@@ -1,11 +1,12 @@
 # Fencepost's commands. `make` alone lists them.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup test check shell test-busy verify containers test-oldest test-newest lint tidy vet-os fuzz simulate seeds rounds failures acknowledged cuts proof torture bench
+.PHONY: help setup test check shell test-busy verify containers test-oldest test-newest lint tidy vet-os fuzz simulate seeds rounds breaks failures acknowledged cuts proof torture bench
 
 FUZZTIME ?= 60s
 BUSY ?= 5
 ROUNDS ?= 1000
+BREAKS ?= 1000
 FAILURES ?= 100
 ACKNOWLEDGED ?= 100000
 CUTS ?= 1
@@ -72,6 +73,10 @@ seeds: ## play SEEDS (100000) seeds of the simulation in fake time, guarded and 
 rounds: ## stop real writers ROUNDS (1000) times in each way on each resource, and print a table
 	@set -o pipefail; FENCEPOST_ROUNDS=$(ROUNDS) go test ./simulations/process \
 		-run '^TestRounds$$' -parallel 8 -count=1 -timeout 60m -v | grep -v '^ *==='
+
+breaks: ## stop holders of locks BREAKS (1000) times, break their locks, and print how many late writes were accepted
+	@set -o pipefail; FENCEPOST_BREAKS=$(BREAKS) scripts/test ./cmd/fencepost \
+		-run '^TestBreakOfStoppedHolders$$' -count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
 
 failures: ## kill, cut off and promote the issuers' servers FAILURES (100) times each, and print a table of the outcomes
 	@set -o pipefail; FENCEPOST_FAILURES=$(FAILURES) go test ./lab/failures \

@@ -77,6 +77,7 @@ var layout = map[string][]string{
 	"cmd/fencepost":                   {"*"},
 	"cmd/fencepost/internal/connect":  {"*"},
 	"cmd/fencepost/internal/doctor":   {"*"},
+	"cmd/fencepost/internal/locks":    {"*"},
 	"cmd/fencepost/internal/marks":    {"*"},
 	"cmd/fencepost/internal/migrate":  {"*"},
 	"cmd/fencepost/internal/proxy":    {"*"},
@@ -168,14 +169,14 @@ var budgets = map[string]int{
 	"internal/history":       2_447,
 	"internal/timeline":      763,
 	"internal/test":          3_128,
-	"cmd/fencepost":          5_360,
+	"cmd/fencepost":          5_759,
 	"contrib":                2_875,
 	"examples":               1_433,
 	"lab":                    1_814,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 50_264
+const allLines = 50_663
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@
 //	fencepost simulate                                with embedded servers, in a few seconds
 //	fencepost migrate up|down|status|check|print      the tables and functions
 //	fencepost marks list|show|prune|reset             the highest token of each resource
+//	fencepost locks list|show|break                   who has a lock, who waits; depose a holder
 //	fencepost proxy                                   a guard in front of a service
 //	fencepost doctor                                  the settings of servers
 //	fencepost run NAME -- command                     a program under a lock
@@ -16,7 +17,7 @@
 //
 //	0    the command succeeded, or the answer is yes: the guard accepted no stale
 //	     write, and without it updates were lost; the database is complete; the
-//	     resource has a mark; no check of a server failed
+//	     resource has a mark, or the lock a holder; no check of a server failed
 //	1    the answer is no. The command has printed why
 //	2    there is no answer: wrong flags, a server that does not answer, a round that
 //	     failed, a confirmation that was not given
@@ -40,6 +41,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/doctor"
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/locks"
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/marks"
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/migrate"
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/proxy"
@@ -56,6 +58,7 @@ type commands struct {
 	Simulate simulate.Cmd     `cmd:"" help:"Stop a lock holder past its lease, and show what its late write does."`
 	Migrate  migrate.Cmd      `cmd:"" help:"Put Fencepost's tables and functions into a database."`
 	Marks    marks.Cmd        `cmd:"" help:"List and show the marks of a database, prune them, lower one that is too high."`
+	Locks    locks.Cmd        `cmd:"" help:"List and show the locks of a server, depose the holder of one that is stuck."`
 	Proxy    proxy.Cmd        `cmd:"" help:"Refuse stale requests to a service that cannot compare tokens itself."`
 	Doctor   doctor.Cmd       `cmd:"" help:"Find the settings of servers with which numbers can fall or locks can vanish."`
 	Run      run.Cmd          `cmd:"" help:"Run a program while holding a lock, for example a cron job that several machines have and one may run."`

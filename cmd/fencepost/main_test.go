@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
+	"github.com/fencepost/fencepost/internal/subprocess"
 	"github.com/fencepost/fencepost/internal/test/leaktest"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 )
@@ -23,7 +24,11 @@ import (
 // the tests have it.
 const asCommand = "FENCEPOST_TEST_AS_COMMAND"
 
+// roles are what a process of a test can be, besides the command.
+var roles = map[string]func(*subprocess.Parent) error{}
+
 func TestMain(m *testing.M) {
+	subprocess.Serve(roles)
 	if os.Getenv(asCommand) != "" {
 		connect.Timeout = eventually
 		main()

@@ -25,7 +25,7 @@ func testMarksShow(t *testing.T, newMarked func(t *testing.T) *marked) {
 		require.Zero(t, done.status, done.err)
 		for _, text := range []string{
 			"account/42\n", fmt.Sprintf("  mark    %d\n  holder  worker 1\n", n), "  floor   0, nothing was pruned yet\n",
-			map[bool]string{true: "No writer is admitted, and none waits.", false: "see SHOW ENGINE INNODB STATUS"}[m.pool != nil],
+			map[bool]string{true: "No session of this database writes under the mark or waits for it. Who waits for the lock: see fencepost locks show.", false: "see SHOW ENGINE INNODB STATUS"}[m.pool != nil],
 		} {
 			require.Contains(t, done.out, text)
 		}

@@ -25,7 +25,7 @@ func TestRunKeepsURLsFromTheProgram(t *testing.T) {
 			r := prepareRun(t, lock, []string{"-v"}, "job", "sh", "-c", says+"env; wait")
 			r.cmd.Env = append(slices.DeleteFunc(r.cmd.Env, func(v string) bool {
 				return strings.HasPrefix(v, "FENCEPOST_REDIS_URL=") || strings.HasPrefix(v, "FENCEPOST_POSTGRES_URL=")
-			}), variable+"="+url, "FENCEPOST_MYSQL_DSN=sekret", "FENCEPOST_STORE=sekret",
+			}), variable+"="+url, "FENCEPOST_MYSQL_DSN=sekret", "FENCEPOST_STORE=sekret", "FENCEPOST_LOCKS_BREAK_GUARD=sekret",
 				"FENCEPOST_SIMULATE_REDIS=sekret", "FENCEPOST_SIMULATE_POSTGRES=sekret", "FENCEPOST_SCHEMA=kept", "OF_THE_USER=kept")
 			r.start()
 			run, watchdog, program := r.cmd.Process.Pid, watchdogOf(t, r), programs(t, r)[1]

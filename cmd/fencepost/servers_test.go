@@ -46,6 +46,8 @@ func TestAFlagTakesPrecedenceOverTheVariablesOfOtherServers(t *testing.T) {
 		"proxy, two variables":            {proxy, memory + " FENCEPOST_STORE=redis://127.0.0.1:2", "FENCEPOST_STORE and FENCEPOST_PROXY_DANGEROUSLY_MEMORY exclude each other", ""},
 		"proxy, an empty store":           {proxy + "--store=", memory, "--store is empty", ""},
 		"proxy, no memory":                {proxy + "--dangerously-memory=false", "FENCEPOST_STORE=redis://127.0.0.1:2", "redis at 127.0.0.1:2 cannot be used", ""},
+		"locks, a Redis":                  {"locks list " + redis, postgresURL, "redis at 127.0.0.1:1 cannot be used", ""},
+		"locks, a variable":               {"locks show a", "FENCEPOST_REDIS_URL= " + postgresURL, "postgres cannot be used", ""},
 		"doctor, a flag":                  {"doctor " + redis, postgresURL, "redis at 127.0.0.1:1 cannot be used", "postgres"},
 		"doctor, two flags":               {"doctor " + redis + postgres, redisURL + " " + postgresURL, "postgres at 127.0.0.1:1, database flag cannot be used", ":2"},
 		"doctor, two variables":           {"doctor", redisURL + " " + postgresURL, "postgres at 127.0.0.1:2, database variable cannot be used", "exclude"},

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/token/pgtoken"
 )
 
 var timeOfDay = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d[^\s",;)]*`)
@@ -53,7 +54,12 @@ func TestTimesAreInUTC(t *testing.T) {
 	m.admit("account/42", poison, "forged")
 	m.raiseFloor(1000)
 	m.write("account/42")
+	iss := &pgtoken.Issuer{DB: m.pool, Schema: m.schema}
+	_, err := iss.Acquire(t.Context(), "account/42", "a", time.Hour)
+	require.NoError(t, err)
 	for _, form := range []string{"", " --json"} {
+		run(1, "locks list"+form, m.flags...)
+		run(1, "locks show account/42"+form, m.flags...)
 		run(5, "migrate status"+form, "--postgres", url)
 		run(1, "marks list"+form, m.flags...)
 		run(2, "marks show account/42"+form, m.flags...) // of the mark and the floor, or of a session
@@ -64,7 +70,7 @@ func TestTimesAreInUTC(t *testing.T) {
 	run(1, "marks reset account/42 --number 999999999999998", m.flags...)
 	run(1, "marks reset account/42 --wait 1ms", m.flags...) // it asks
 	p := startProxy(t, "http://127.0.0.1:1", "--dangerously-memory", "--resource", "a")
-	_, err := time.Parse(time.RFC3339Nano, p.line("listen")["time"].(string)) // in the machine's zone
+	_, err = time.Parse(time.RFC3339Nano, p.line("listen")["time"].(string)) // in the machine's zone
 	require.NoError(t, err)
 	run(0, "simulate --rounds 1 --html "+page)
 	text, err := os.ReadFile(page)

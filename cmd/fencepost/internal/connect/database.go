@@ -33,7 +33,8 @@ type Server struct {
 	Database string
 	Address  string
 
-	open func(ctx context.Context) (*sql.DB, error) // within [Timeout]
+	// Open returns a pool, if the server answers within [Timeout].
+	Open func(ctx context.Context) (*sql.DB, error)
 }
 
 // Server parses the flags, of which one names a database. application is the name that the
@@ -56,7 +57,7 @@ func (d *Database) Use(application string, fn func(ctx context.Context, server *
 	}
 	ctx, done := cli.UntilSignal(context.Background())
 	defer done()
-	pool, err := server.open(ctx)
+	pool, err := server.Open(ctx)
 	if err != nil {
 		return err
 	}

@@ -185,7 +185,7 @@ func (s *state) text() string {
 	case s.Sessions == nil:
 		return text + "  MySQL does not list the writers: see SHOW ENGINE INNODB STATUS.\n"
 	case len(s.Sessions) == 0:
-		return text + "  No writer is admitted, and none waits.\n"
+		return text + "  No session of this database writes under the mark or waits for it. Who waits for the lock: see fencepost locks show.\n"
 	}
 	rows = [][]string{{"pid", "does", "role", "application", "state", "since"}}
 	for _, w := range s.Sessions {

@@ -1,0 +1,232 @@
+package locks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/cli"
+	"github.com/fencepost/fencepost/redisguard"
+	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/sqlguard/rowguard"
+	"github.com/fencepost/fencepost/sqlguard/stdsql"
+	"github.com/fencepost/fencepost/token"
+)
+
+type breakCmd struct {
+	Name     string        `arg:"" help:"The lock, by its whole name."`
+	Holder   string        `required:"" placeholder:"ID" help:"The holder to depose, as show prints it."`
+	Number   int64         `placeholder:"N" help:"The number of its token, if a log or a mark has a higher one than show."`
+	Guard    []string      `sep:"none" placeholder:"URL" help:"A server with marks through which the holder writes: the URL of a PostgreSQL or a Redis, or the DSN of a MySQL. Name all of them: repeatable."`
+	Row      []string      `sep:"none" placeholder:"TABLE.KEY=VALUE" help:"A row with a mark of its own that the holder writes, as accounts.id=42, in the PostgreSQL of --guard. Repeatable."`
+	Unfenced bool          `help:"Only free the lock. Until a successor has claimed, nothing refuses the writes of the deposed holder."`
+	Reason   string        `placeholder:"TEXT" help:"Why. The mark's holder names this machine, the user, and the reason."`
+	Wait     time.Duration `default:"5s" help:"How long open transactions of the holder may go on before their sessions are ended, at least 1ms."`
+}
+
+// Help is printed by --help below the usage line.
+func (breakCmd) Help() string {
+	return `If the lock has another holder now, nothing is changed, and the exit status is 1. Otherwise each guard admits a new number, as it does ` +
+		`for a successor, and refuses the holder from then on. Only then the lease of exactly this holder is freed. If a guard does not answer, ` +
+		`the lease stays: repeat the command. The holder's process goes on, and so does what it writes elsewhere. --schema is also that of the marks.
+
+Examples:
+  fencepost locks break job/report --postgres postgres://operator@db/shop --holder web-1:4711/report:7:c2f1 --guard postgres://operator@db/shop
+  fencepost locks break account/42 --redis redis://locks:6379 --holder ID --guard postgres://operator@db/shop --row accounts.id=42 --reason hangs
+  fencepost locks break job/report --redis redis://locks:6379 --holder ID --unfenced`
+}
+
+// Run is called by kong.
+func (c *breakCmd) Run(std cli.Streams, m *Cmd) error {
+	by, err := c.check()
+	if err != nil {
+		return err
+	}
+	return m.withStore(func(ctx context.Context, store connect.Issuer) error {
+		guards, err := c.open(ctx, m.Schema)
+		for _, g := range guards {
+			defer g.close()
+		}
+		if err != nil {
+			return fmt.Errorf("nothing was changed: %w", err)
+		}
+		done, now, err := c.depose(ctx, store, guards, by)
+		switch {
+		case done == nil && err == nil:
+			return show(std, false, now, "\nIt has another holder: no guard and no lease was changed.\n", cli.ErrNo)
+		case done == nil:
+			return err
+		case err == nil:
+			done, err = c.free(ctx, store, done)
+		default:
+			done = append(done, []string{"lease", "not touched"})
+		}
+		return errors.Join(cli.Print(std.Out, table(c.Name, append([][]string{{"deposed", c.Holder}, {"by", by}}, done...))), err)
+	})
+}
+
+// check returns the holder of the new number, which names the breaker.
+func (c *breakCmd) check() (by string, err error) {
+	switch {
+	case c.Unfenced && len(c.Guard)+len(c.Row) > 0:
+		return "", errors.New("--unfenced excludes --guard and --row")
+	case !c.Unfenced && len(c.Guard) == 0:
+		return "", errors.New("nothing was changed: without a guard that refuses them, late writes of the deposed holder are accepted until " +
+			"a successor has claimed: name each --guard through which it writes, or give --unfenced")
+	case c.Wait < time.Millisecond:
+		return "", fmt.Errorf("wait: %s: must be at least 1ms", c.Wait)
+	}
+	host, _ := os.Hostname()
+	by = fmt.Sprintf("%s:%d/break", host, os.Getpid())
+	if u, err := user.Current(); err == nil {
+		by += " by " + u.Username
+	}
+	by = strings.TrimSuffix(by+": "+c.Reason, ": ")
+	_, err = token.New(c.Name, 1, by)
+	return by, err
+}
+
+// depose raises the issuer and each guard above the holder's number, and returns what was
+// done: nil if another holder has the lock now.
+func (c *breakCmd) depose(ctx context.Context, store connect.Issuer, guards []target, by string) (done [][]string, now token.State, err error) {
+	above := c.Number
+	for range 10 {
+		if now, err = store.Inspect(ctx, c.Name); err != nil || now.Holder != "" && now.Holder != c.Holder {
+			return nil, now, err
+		}
+		// The clock is above the number of a holder that the issuer has forgotten.
+		number := max(now.Number, above, time.Now().UnixMicro()/10) + 1
+		if err = store.Recover(ctx, c.Name, number); errors.Is(err, token.ErrLost) {
+			continue // a grant has a higher number: perhaps a successor's, or on Redis that of another lock
+		} else if err != nil {
+			return nil, now, err
+		}
+		// A successor that was granted before Recover has a lower number. If the holder still has
+		// the lock, there was none.
+		if now, err = store.Inspect(ctx, c.Name); err != nil || now.Holder != "" && now.Holder != c.Holder {
+			return nil, now, err
+		}
+		if done, above, err = c.raise(ctx, guards, token.Token{Resource: c.Name, Number: number, Holder: by}); above == 0 {
+			return done, now, err
+		}
+	}
+	return done, now, errors.Join(errors.New("the numbers of the lock rise meanwhile: repeat the command"), err)
+}
+
+// raise has each guard admit tok, as a successor's claim does. If a guard has admitted the
+// holder with a number that the issuer has forgotten, raise returns that number.
+func (c *breakCmd) raise(ctx context.Context, guards []target, tok token.Token) (done [][]string, above int64, err error) {
+	done = [][]string{{"number", fmt.Sprintf("%d: later holders have a higher one", tok.Number)}}
+	for _, g := range guards {
+		limit := c.Wait + 2*connect.Timeout
+		bounded, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
+		refusal := g.Admit(bounded, tok)
+		cancel()
+		var stale *guard.StaleError
+		says := "it has admitted the number, and refuses lower ones"
+		switch {
+		case refusal == nil:
+		case errors.As(refusal, &stale) && stale.Mark.Holder == c.Holder:
+			above, says = stale.Mark.Number, fmt.Sprintf("it has admitted the holder with %d", stale.Mark.Number)
+		case stale != nil && stale.Mark.Number > 0:
+			says = fmt.Sprintf("its mark is %d of %s, and it refuses lower ones", stale.Mark.Number, cli.Visible(stale.Mark.Holder))
+		default:
+			says = "uncertain: the number may be admitted or not"
+			err = errors.Join(err, fmt.Errorf("the lease was not freed, repeat the command: %s: %w", g.name, connect.WithCause(bounded, refusal)))
+		}
+		done = append(done, []string{"guard", g.name + ": " + says})
+	}
+	if len(guards) == 0 {
+		done = append(done, []string{"guard", "none: late writes of the deposed holder are accepted until a successor has claimed"})
+	}
+	return done, above, err
+}
+
+// free ends the lease of the holder, and of no other: a holder is one acquisition.
+func (c *breakCmd) free(ctx context.Context, store connect.Issuer, done [][]string) ([][]string, error) {
+	lease, next := "freed", "none: the lock is free"
+	switch err := store.Release(ctx, token.Token{Resource: c.Name, Number: 1, Holder: c.Holder}); {
+	case errors.Is(err, token.ErrLost):
+		lease = "had ended already"
+	case err != nil:
+		return append(done, []string{"lease", "uncertain: it may be freed or not"}), fmt.Errorf("repeat the command: %w", err)
+	}
+	now, err := store.Inspect(ctx, c.Name)
+	switch {
+	case err != nil:
+		next = "unknown: " + cli.OneLine(err)
+	case now.Holder != "":
+		next = now.Holder + ", which has the lock"
+	case len(now.Waiters) > 0:
+		next = now.Waiters[0] + ", which waits"
+	}
+	return append(done, []string{"lease", lease}, []string{"next", next}), nil
+}
+
+// target is a store of marks: of a server, or of a row.
+type target struct {
+	name string
+	guard.Store
+	close func()
+}
+
+// open connects to the guards, so that a wrong flag changes nothing.
+func (c *breakCmd) open(ctx context.Context, schema string) (targets []target, err error) {
+	ctx, cancel := connect.Within(ctx)
+	defer cancel()
+	var postgres []*sqlguard.Guard
+	for _, url := range c.Guard {
+		store, end, err := c.connect(ctx, url, schema)
+		if end != nil {
+			targets = append(targets, target{cli.Redacted(url), store, end})
+		}
+		if err != nil {
+			return targets, connect.WithCause(ctx, err)
+		}
+		if g, ok := store.(*sqlguard.Guard); ok {
+			postgres = append(postgres, g)
+		}
+	}
+	for _, row := range c.Row {
+		column, value, _ := strings.Cut(row, "=")
+		names := strings.Split(column, ".")
+		last := len(names) - 1
+		prefix, ends := strings.CutSuffix(c.Name, value)
+		if len(postgres) != 1 || last == 0 || value == "" || !ends {
+			return targets, fmt.Errorf("--row: %q: want TABLE.KEY=VALUE with the end of the lock's name as VALUE, and one PostgreSQL in --guard", row)
+		}
+		t := &rowguard.Table{Guard: postgres[0], Name: names[:last], Key: names[last], Prefix: prefix}
+		targets = append(targets, target{row, t, func() {}})
+	}
+	return targets, nil
+}
+
+func (c *breakCmd) connect(ctx context.Context, url, schema string) (store guard.Store, end func(), err error) {
+	const application = "fencepost locks break"
+	scheme, _, isURL := strings.Cut(url, "://")
+	if scheme == "redis" || scheme == "rediss" || scheme == "unix" {
+		client, ping, err := connect.Redis(url, "--guard")
+		if err != nil {
+			return nil, nil, err
+		}
+		return &redisguard.Guard{Client: client}, func() { client.Close() }, ping(ctx)
+	}
+	if pool, ping, err := connect.Pool(url, "--guard", application); err == nil {
+		return &sqlguard.Guard{DB: pool, Schema: schema, IdleTimeout: c.Wait}, pool.Close, ping(ctx)
+	}
+	server, err := (&connect.Database{MySQL: url}).Server(application)
+	if isURL || err != nil {
+		return nil, nil, connect.BadURL("--guard: neither a postgres:// or redis:// URL nor a DSN of MySQL")
+	}
+	db, err := server.Open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &stdsql.Guard{DB: db, Dialect: stdsql.MySQL, IdleTimeout: c.Wait}, func() { db.Close() }, nil
+}

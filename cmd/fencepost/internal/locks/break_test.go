@@ -1,0 +1,114 @@
+package locks
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
+	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/test/leaktest"
+	"github.com/fencepost/fencepost/internal/test/pgtest"
+	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/sqlguard"
+	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/pgtoken"
+	"github.com/fencepost/fencepost/token/redistoken"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// between calls what happens in front of the n-th call that a break makes: of the issuer, or
+// of the guard.
+type between struct {
+	connect.Issuer
+	guard.Store
+	calls, nth int
+	happens    func()
+}
+
+func (b *between) step() {
+	if b.calls++; b.calls == b.nth {
+		b.happens()
+	}
+}
+
+func (b *between) Inspect(ctx context.Context, resource string) (token.State, error) {
+	b.step()
+	return b.Issuer.Inspect(ctx, resource)
+}
+
+func (b *between) Recover(ctx context.Context, resource string, number int64) error {
+	b.step()
+	return b.Issuer.Recover(ctx, resource, number)
+}
+
+func (b *between) Release(ctx context.Context, tok token.Token) error {
+	b.step()
+	return b.Issuer.Release(ctx, tok)
+}
+
+func (b *between) Admit(ctx context.Context, tok token.Token) error {
+	b.step()
+	return b.Store.Admit(ctx, tok)
+}
+
+// The holder releases, and a successor acquires and claims, in front of each call that a break
+// makes. The successor keeps the lock and is not deposed, also if the break raises the numbers
+// far above the clock, from which the successor's is drawn.
+func TestBreakSparesASuccessor(t *testing.T) {
+	t.Parallel()
+	pool, schema := testenv.Postgres(t)
+	client, prefix := testenv.Redis(t)
+	redis, postgres := &redistoken.Issuer{Client: client, Prefix: prefix}, &pgtoken.Issuer{DB: pool, Schema: schema}
+	t.Cleanup(func() {
+		require.NoError(t, redis.Close())
+		require.NoError(t, postgres.Close())
+	})
+	const calls = 6 // inspect, recover, inspect, admit, release, inspect
+	for server, iss := range map[string]connect.Issuer{"redis": redis, "postgres": postgres} {
+		for nth := 1; nth <= calls; nth++ {
+			for _, above := range []time.Duration{0, time.Hour} {
+				t.Run(fmt.Sprintf("%s, call %d, %s above", server, nth, above), func(t *testing.T) {
+					t.Parallel()
+					resource := fmt.Sprintf("%s/%s/%d/%s", prefix, server, nth, above)
+					acquire := func(holder string) token.Token {
+						grant, err := iss.Acquire(t.Context(), resource, holder, pgtest.Long)
+						require.NoError(t, err)
+						return grant.Token
+					}
+					marks := &sqlguard.Guard{DB: pool, Schema: schema}
+					a, b := acquire("a"), token.Token{}
+					require.NoError(t, marks.Admit(t.Context(), a))
+					between := &between{Issuer: iss, Store: marks, nth: nth, happens: func() {
+						_ = iss.Release(t.Context(), a) // the break may have freed it already
+						b = acquire("b")
+						require.NoError(t, marks.Admit(t.Context(), b))
+					}}
+					c := &breakCmd{Name: resource, Holder: "a", Wait: time.Second, Guard: []string{"the store"}}
+					if above > 0 {
+						c.Number = a.Number + int64(above/(10*time.Microsecond))
+					}
+					done, now, err := c.depose(t.Context(), between, []target{{"the store", between, nil}}, "the operator")
+					require.NoError(t, err)
+					if done != nil {
+						_, err = c.free(t.Context(), between, done)
+						require.NoError(t, err)
+					}
+					require.GreaterOrEqual(t, between.calls, nth)
+					_, err = iss.Renew(t.Context(), b, pgtest.Long)
+					require.NoError(t, err)
+					require.NoError(t, marks.Admit(t.Context(), b))
+					require.ErrorIs(t, marks.Admit(t.Context(), a), guard.ErrStale)
+					if nth <= 3 {
+						require.Equal(t, "b", now.Holder)
+						require.Nil(t, done)
+					}
+				})
+			}
+		}
+	}
+}
