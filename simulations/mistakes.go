@@ -2,7 +2,7 @@ package simulations
 
 // The mistakes that a verdict names, as docs/testing.md lists them.
 const (
-	noGuard      = "no guard at all: no guard compares the token of what Do writes. Write with the guard (Update, On; on Redis Set, Eval), under the context that Hold passes"
+	noGuard      = "no guard at all: no guard compares the token of what Do writes. Write with the guard (Update, On; on Redis Set, Eval, TxPipelined), under the context that Hold passes or Mint returns"
 	observes     = "no guard at all: a guard refused a token and let it write, as it does with DangerouslyReportOnly. Remove that option"
 	wrongName    = "wrong name: the guard was called for %s, and the lock is %q. Use the same name for both"
 	misminted    = "wrong name: the number was minted for %q, and the lock is %q. Use the same name for both"

@@ -103,7 +103,8 @@ func withRedsync(t *testing.T, pool *pgxpool.Pool) func(context.Context, work) e
 	client, prefix := testenv.Redis(t)
 	locks := redsync.New(goredis.NewPool(client))
 	return func(ctx context.Context, w work) error {
-		return adopt.Redsync(ctx, locks.NewMutex(prefix+"account/42", redsync.WithTries(10_000)), pool, w)
+		return adopt.Redsync(ctx, locks.NewMutex(prefix+"account/42", redsync.WithTries(10_000)), &sqlguard.Guard{DB: pool}, "account/42",
+			func(_ context.Context, tx pgx.Tx) error { return w(tx) })
 	}
 }
 

@@ -54,7 +54,8 @@ func TestRedsyncSurvivesThePause(t *testing.T) {
 	rdb, pool := testenv.OwnRedis(t).Client(), traced(t, database(t))
 	locks := redsync.New(goredis.NewPool(rdb))
 	app := app{pool, func(ctx context.Context, w work) error {
-		return adopt.Redsync(ctx, locks.NewMutex("account/42"), pool, w)
+		return adopt.Redsync(ctx, locks.NewMutex("account/42"), &sqlguard.Guard{DB: pool}, "account/42",
+			func(_ context.Context, tx pgx.Tx) error { return w(tx) })
 	}}
 	simulations.Run(t, simulations.Subject{
 		Expire:   func(ctx context.Context) error { return rdb.Del(ctx, "account/42").Err() },
