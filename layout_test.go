@@ -146,7 +146,7 @@ var budgets = map[string]int{
 	"token/memtoken":         207,
 	"token/redistoken":       2_200,
 	"token/pgtoken":          1_435,
-	"token/tokentest":        2_208,
+	"token/tokentest":        2_239,
 	"lock":                   1_573,
 	"guard":                  469,
 	"guard/guardtest":        553,
@@ -176,7 +176,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 50_663
+const allLines = 50_694
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

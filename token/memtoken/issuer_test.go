@@ -1,6 +1,7 @@
 package memtoken_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/fencepost/fencepost/token"
@@ -10,5 +11,14 @@ import (
 
 func TestIssuer(t *testing.T) {
 	t.Parallel()
-	tokentest.TestIssuer(t, func(*testing.T) token.Issuer { return new(memtoken.Issuer) })
+	tokentest.TestIssuer(t, func(*testing.T) token.Issuer { return &restarted{new(memtoken.Issuer)} })
+}
+
+// restarted is an issuer whose process restarts.
+type restarted struct{ *memtoken.Issuer }
+
+// Forget implements [tokentest.Forgetter].
+func (r *restarted) Forget(context.Context, string) error {
+	r.Issuer = new(memtoken.Issuer)
+	return nil
 }

@@ -3,6 +3,7 @@ package pgtoken_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -30,8 +31,23 @@ func contract(t *testing.T, mode pgx.QueryExecMode, set func(iss *pgtoken.Issuer
 	tokentest.TestIssuer(t, func(t *testing.T) token.Issuer {
 		iss := closed(t, &pgtoken.Issuer{DB: pool, Schema: schema})
 		set(iss)
-		return iss
+		return &forgetful{iss, pool}
 	})
+}
+
+// forgetful is an issuer whose server loses rows.
+type forgetful struct {
+	*pgtoken.Issuer
+	pool *pgxpool.Pool
+}
+
+// Forget implements [tokentest.Forgetter].
+func (f *forgetful) Forget(ctx context.Context, resource string) error {
+	tag, err := f.pool.Exec(ctx, "DELETE FROM "+pgx.Identifier{f.Schema, "leases"}.Sanitize()+" WHERE resource = $1", resource)
+	if err == nil && tag.RowsAffected() != 1 {
+		err = fmt.Errorf("%d rows of %s", tag.RowsAffected(), resource)
+	}
+	return err
 }
 
 func TestIssuer(t *testing.T) { contract(t, pgx.QueryExecModeCacheStatement, func(*pgtoken.Issuer) {}) }

@@ -1,6 +1,7 @@
 package redistoken_test
 
 import (
+	"context"
 	"math"
 	"strconv"
 	"strings"
@@ -113,8 +114,22 @@ func TestIssuerOnRedis(t *testing.T) {
 	t.Parallel()
 	tokentest.TestIssuer(t, func(t *testing.T) token.Issuer {
 		client, prefix := testenv.Redis(t)
-		return closing(t, &redistoken.Issuer{Client: client, Prefix: prefix})
+		iss := &redistoken.Issuer{Client: client, Prefix: prefix}
+		closing(t, iss)
+		return &forgetful{iss}
 	})
+}
+
+// forgetful is an issuer whose server loses all keys of its prefix.
+type forgetful struct{ *redistoken.Issuer }
+
+// Forget implements [tokentest.Forgetter].
+func (f *forgetful) Forget(ctx context.Context, _ string) error {
+	keys, err := f.Client.Keys(ctx, f.Prefix+":*").Result()
+	if err == nil {
+		err = f.Client.Del(ctx, keys...).Err()
+	}
+	return err
 }
 
 func TestIssuerOnMiniredis(t *testing.T) {

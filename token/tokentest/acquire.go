@@ -78,6 +78,24 @@ func numbersAreClocks(p *probe) {
 	}
 }
 
+var numbersAfterLoss = rule{"two grants differ, although the issuer's data was lost in between: numbers rise", numbersRiseOverLoss}
+
+// A clock of whole seconds grants one number twice.
+//
+// hazard L18
+func numbersRiseOverLoss(p *probe) {
+	var last int64
+	for i := range 8 {
+		tok := p.granted(fmt.Sprintf("holder-%d", i), long).Token
+		p.above(last, tok.Number)
+		last = tok.Number
+		if err := p.iss.(Forgetter).Forget(p.ctx, p.resource); err != nil {
+			p.failf("Forget: %w", err)
+		}
+		p.outlast(0) // the clock's tick
+	}
+}
+
 var holderRules = []rule{
 	{"a resource that is held is refused, with its holder and the rest of its ttl", heldIsRefused},
 	{"a refused try changes nothing", refusalsChangeNothing},

@@ -11,8 +11,9 @@
 //
 // If the issuer is also a [token.QueueIssuer], a [token.BatchRenewer], a
 // [token.Recoverer] or a [token.Inspector], the rules of that interface are tested too;
-// otherwise they have no subtests. The suite is tested with mutants: broken issuers, each of which must fail the
-// rule that it breaks.
+// otherwise they have no subtests. If it is a [Forgetter], numbers must rise over a loss
+// of its data. The suite is tested with mutants: broken issuers, each of which must fail
+// the rule that it breaks.
 //
 // [Context] is for users: with it, code that gets its token from a context can be tested
 // without a lock service.
@@ -42,8 +43,8 @@ package tokentest
 //
 //	suite.go    which rules are tested of which interface; the calls that rules are made of, and
 //	            their failure texts ("want a *HeldError"); the ttls and the timeout
-//	acquire.go  numbers that do not rise, or are below the clock; a held resource; the holder
-//	            acquires again; names that an issuer takes for equal, or must refuse
+//	acquire.go  numbers that do not rise, also over a loss, or are below the clock; a held
+//	            resource; the holder acquires again; names that an issuer takes for equal, or must refuse
 //	lease.go    a Renew that acquires; a Release by another holder; expiry, and an Until that is
 //	            too late; Acquire, Renew and Release under a cancelled context
 //	crowd.go    many callers at once: two holders of one resource; numbers out of order; waiters

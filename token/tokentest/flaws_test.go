@@ -5,6 +5,7 @@ const (
 
 	numbersFromOne        flaw = "numbers start at one"
 	numbersOnlyClock      flaw = "numbers are nothing but the clock"
+	numbersInSeconds      flaw = "numbers are at least a clock of whole seconds"
 	numbersInMicroseconds flaw = "numbers are microseconds, of sixteen digits"
 	expiryForgetsNumber   flaw = "an expiry forgets the number"
 	mintedBeforeDecision  flaw = "the number is minted before the decision that grants"
@@ -232,6 +233,10 @@ var batchMutants = map[flaw][]string{
 }
 
 const cutOff = "a batch under a cancelled context has an error for each, none of which is ErrLost"
+
+var lossMutants = map[flaw][]string{
+	numbersInSeconds: {"two grants differ, although the issuer's data was lost in between: numbers rise"},
+}
 
 var recoverMutants = map[flaw][]string{
 	recoverIsIgnored:     {"a grant after a Recover has a greater number"},

@@ -69,7 +69,7 @@ func inspectFree(p *probe) {
 		}
 	}
 	p.has("", tok.Number)
-	p.free()
+	p.freed()
 }
 
 func locksOfPrefix(p *probe) {

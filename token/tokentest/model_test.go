@@ -79,10 +79,20 @@ func (m *model) mint(l *lease) int64 {
 		return 1
 	case m.has(numbersOnlyClock):
 		return time.Now().UnixMicro() / 10
+	case m.has(numbersInSeconds):
+		return max(l.number+1, time.Now().Unix()*100_000)
 	case m.has(numbersInMicroseconds):
 		return max(l.number+1, time.Now().UnixMicro())
 	}
 	return max(l.number+1, time.Now().UnixMicro()/10)
+}
+
+// Forget implements [tokentest.Forgetter].
+func (m *model) Forget(_ context.Context, resource string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.leases, resource)
+	return nil
 }
 
 func (m *model) Acquire(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {

@@ -19,7 +19,7 @@ import (
 // year 2000, microseconds still have fifteen digits.
 var thisCentury = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-var mutants = []map[flaw][]string{issuerMutants, queueMutants, batchMutants, recoverMutants, inspectMutants}
+var mutants = []map[flaw][]string{issuerMutants, queueMutants, batchMutants, recoverMutants, inspectMutants, lossMutants}
 
 func TestEveryBrokenIssuerIsCaughtByItsRule(t *testing.T) {
 	t.Parallel()

@@ -39,6 +39,15 @@ func TestIssuer(t *testing.T, newIssuer func(t *testing.T) token.Issuer) {
 	group.Wait()
 }
 
+// Forgetter is an optional interface of an issuer under test. If the issuer has it, its
+// numbers must also rise over a loss of the server's data.
+type Forgetter interface {
+	// Forget makes the server lose what it has stored of resource, as a restart without its
+	// data does. It may lose the data of other resources too, if those of other issuers under
+	// test are not among them.
+	Forget(ctx context.Context, resource string) error
+}
+
 // rule is a sentence of the contract, and the check that can find it broken.
 type rule struct {
 	name  string
@@ -69,6 +78,9 @@ func rules(iss token.Issuer) []rule {
 	}
 	if inspects && waits {
 		all = append(all, inspectedQueue)
+	}
+	if _, forgets := iss.(Forgetter); forgets {
+		all = append(all, numbersAfterLoss)
 	}
 	return all
 }
