@@ -1,7 +1,7 @@
 // Package lockstate decides which holder has a lock, and under which number. It has no
 // clock, no goroutine and no network: the caller passes the time.
 //
-// Package memtoken calls it under a mutex. Tests call it at times of their choice, with
+// Packages memtoken and register call it. Tests call it at times of their choice, with
 // clocks that go backward.
 package lockstate
 
