@@ -171,7 +171,7 @@ var budgets = map[string]int{
 	"internal/history":       2_447,
 	"internal/register":      811,
 	"internal/timeline":      763,
-	"internal/test":          3_128,
+	"internal/test":          3_296,
 	"cmd/fencepost":          5_759,
 	"contrib":                2_875,
 	"examples":               1_432,
@@ -179,7 +179,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 51_504
+const allLines = 51_672
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

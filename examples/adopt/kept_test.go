@@ -83,7 +83,7 @@ func TestEachKeptLockSurvivesThePause(t *testing.T) {
 			}
 		},
 		"etcd": func(t *testing.T, pool *pgxpool.Pool) (func(context.Context, work) error, func(context.Context) error) {
-			client, err := clientv3.New(clientv3.Config{Endpoints: []string{testenv.OwnEtcd(t)}})
+			client, err := clientv3.New(clientv3.Config{Endpoints: []string{testenv.OwnEtcd(t).Addr()}})
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, client.Close()) })
 			hold := func(ctx context.Context, w work) error {

@@ -54,7 +54,9 @@
 //	own_postgres.go     a PostgreSQL for one test: kill, restart; standbys: cut off, promoted;
 //	                    pgpool; and for RedisServer: ReplicaOf, CutOff, Promote
 //	own_redis.go        a Redis for one test: settings, kill, restart, pause; a Redis Cluster
-//	                    and its failover; an etcd
+//	                    and its failover
+//	own_etcd.go         an etcd for one test, of one member or three: kill, restart, pause; its
+//	                    leader; a copy of its data is restored
 //	galera.go           a Galera cluster for one test; when its nodes are ready; "there is no
 //	                    libgalera_smm.so"
 //	flaky.go            HTTP services that apply the first write and break the connection or the

@@ -2,7 +2,6 @@ package testenv
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -204,22 +203,5 @@ func Sentinel(t testing.TB, master *RedisServer) string {
 			"sh", path, strconv.Itoa(port), strconv.Itoa(master.own.Port)}
 	}
 	p := serverproc.Program{Title: "version " + version + " of " + path, Argv: argv, Ready: "+monitor master main", Signal: "TERM"}
-	return serverproc.Loopback(startOwn(t, p, err).Port)
-}
-
-// OwnEtcd starts this machine's etcd for this test, and returns the address of its one
-// member, "127.0.0.1:port". It is removed at the end of the test.
-func OwnEtcd(t testing.TB) string {
-	t.Helper()
-	path, err := exec.LookPath("etcd")
-	argv := func(folder string, port int) []string {
-		clients, peers := "http://"+serverproc.Loopback(port), "http://127.0.0.1:"+strconv.Itoa(port+serverproc.BusPort)
-		return []string{
-			path, "--data-dir", folder + "/data", "--logger", "zap",
-			"--listen-client-urls", clients, "--advertise-client-urls", clients,
-			"--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers, "--initial-cluster", "default=" + peers,
-		}
-	}
-	p := serverproc.Program{Title: path, Argv: argv, Ready: "serving client traffic", Signal: "TERM"}
 	return serverproc.Loopback(startOwn(t, p, err).Port)
 }
