@@ -52,6 +52,7 @@ var layout = map[string][]string{
 
 	"token":               {"internal/failpoint", "internal/marks", "internal/structfield", "internal/tokenctx", "internal/tokenuse", "github.com/dunglas/httpsfv"},
 	"token/memtoken":      {"token", "internal/lockstate"},
+	"token/etcdtoken":     {"token", "internal/outage", "internal/register"},
 	"token/redistoken":    {"token", "internal/lockscript", "internal/outage", "github.com/redis/go-redis/v9"},
 	"token/pgtoken":       {"token", "internal/marks", "internal/outage", "github.com/jackc/pgx/v5"},
 	"httpguard/signature": {"token", "internal/structfield", "github.com/dunglas/httpsfv"},
@@ -149,6 +150,7 @@ var budgets = map[string]int{
 	"token/redistoken":       2_200,
 	"token/pgtoken":          1_435,
 	"token/tokentest":        2_239,
+	"token/etcdtoken":        426,
 	"lock":                   1_573,
 	"guard":                  469,
 	"guard/guardtest":        553,
@@ -169,7 +171,7 @@ var budgets = map[string]int{
 	"simulations/redispoint": 261,
 	"internal":               4_889,
 	"internal/history":       2_447,
-	"internal/register":      811,
+	"internal/register":      805,
 	"internal/timeline":      763,
 	"internal/test":          3_296,
 	"cmd/fencepost":          5_759,
@@ -179,7 +181,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 51_672
+const allLines = 52_092
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -27,6 +27,11 @@ var outages = map[string]func(t *testing.T) (iss token.Issuer, end, start func()
 		t.Cleanup(func() { client.Close() })
 		return closed(t, &redistoken.Issuer{Client: client}), server.Kill, server.Restart
 	},
+	"etcd": func(t *testing.T) (token.Issuer, func(), func()) {
+		members := testenv.EtcdCluster(t)
+		return onEtcd(t, members...), // one member is left, without a leader
+			func() { members[0].Kill(); members[1].Kill() }, func() { members[0].Start(); members[1].Restart() }
+	},
 	"a quorum": func(t *testing.T) (token.Issuer, func(), func()) {
 		all := nodes{}
 		for _, name := range []string{"a", "b", "c"} {

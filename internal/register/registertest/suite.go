@@ -4,7 +4,6 @@ package registertest
 
 import (
 	"context"
-	"fmt"
 	"hash/fnv"
 	"iter"
 	"testing"
@@ -15,23 +14,18 @@ import (
 	"github.com/fencepost/fencepost/token/tokentest"
 )
 
-// TestIssuer runs the whole suite twice: all holders share one process, and sixteen
-// processes share the store. newIssuer returns the issuer of a process. forget deletes the
-// record of a resource from the store, as its operator could.
-func TestIssuer(t *testing.T, newIssuer func(t *testing.T) *register.Issuer, forget func(ctx context.Context, resource string) error) {
+// TestIssuer runs the whole suite over n processes that share the store. newIssuer returns
+// the issuer of a process. forget deletes the record of a resource from the store, as its
+// operator could.
+func TestIssuer(t *testing.T, n int, newIssuer func(t *testing.T) *register.Issuer, forget func(ctx context.Context, resource string) error) {
 	t.Helper()
-	for _, n := range []int{1, 16} {
-		t.Run(fmt.Sprintf("%d processes", n), func(t *testing.T) {
-			t.Parallel()
-			tokentest.TestIssuer(t, func(t *testing.T) token.Issuer {
-				p := &processes{forget: forget}
-				for range n {
-					p.all = append(p.all, newIssuer(t))
-				}
-				return p
-			})
-		})
-	}
+	tokentest.TestIssuer(t, func(t *testing.T) token.Issuer {
+		p := &processes{forget: forget}
+		for range n {
+			p.all = append(p.all, newIssuer(t))
+		}
+		return p
+	})
 }
 
 // processes are issuers that share a store. Each holder uses one of them.
