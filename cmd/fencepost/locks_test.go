@@ -12,7 +12,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/guard"
@@ -23,6 +22,7 @@ import (
 	"github.com/fencepost/fencepost/sqlguard/rowguard"
 	"github.com/fencepost/fencepost/sqlguard/stdsql"
 	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/etcdtoken"
 	"github.com/fencepost/fencepost/token/pgtoken"
 	"github.com/fencepost/fencepost/token/redistoken"
 )
@@ -45,12 +45,13 @@ type locked struct {
 	marks    *sqlguard.Guard
 	redis    *redisguard.Guard
 	table    *rowguard.Table // has the row of resource
+	forget   func()          // the issuer forgets all numbers
 }
 
 // onEachLock runs a test with locks on each server.
 func onEachLock(t *testing.T, test func(l *locked)) {
 	t.Parallel()
-	for _, server := range []string{"redis", "postgres"} {
+	for _, server := range []string{"redis", "postgres", "etcd"} {
 		t.Run(server, func(t *testing.T) {
 			t.Parallel()
 			test(newLocked(t, server))
@@ -63,14 +64,27 @@ func newLocked(t *testing.T, server string) *locked {
 	pool, schema := testenv.Postgres(t)
 	client, prefix := testenv.Redis(t)
 	l := &locked{T: t, pool: pool, schema: schema, resource: prefix + "/42", flags: []string{"--schema", schema}}
-	if server == "redis" {
+	switch server {
+	case "etcd":
+		url := testenv.OwnEtcd(t).URL()
+		l.issuer = etcdtoken.New(etcdtoken.Config{Endpoints: []string{url}, Prefix: prefix + "/"})
+		l.forget = func() { postEtcd(t, url+"/v3/kv/deleterange", `{"key": "AA==", "range_end": "AA=="}`) } // all keys
+		l.flags = append(l.flags, "--etcd", url, "--key-prefix", prefix)
+	case "redis":
 		iss := &redistoken.Issuer{Client: client, Prefix: prefix}
 		t.Cleanup(func() { require.NoError(t, iss.Close()) })
 		l.issuer, l.flags = iss, append(l.flags, "--redis", testenv.RedisURL(t), "--key-prefix", prefix)
-	} else {
+		l.forget = func() {
+			counters, err := client.Keys(t.Context(), prefix+":{*}:counter").Result()
+			require.NoError(t, err)
+			require.Len(t, counters, 1)
+			require.NoError(t, client.Del(t.Context(), counters...).Err())
+		}
+	default:
 		iss := &pgtoken.Issuer{DB: pool, Schema: schema}
 		t.Cleanup(func() { require.NoError(t, iss.Close()) })
 		l.issuer, l.flags = iss, append(l.flags, "--postgres", testenv.PostgresURL(t))
+		l.forget = func() { pgtest.Exec(t, pool, "UPDATE "+pgtest.In(schema, "leases")+" SET number = 1") }
 	}
 	l.marks, l.redis = &sqlguard.Guard{DB: pool, Schema: schema}, &redisguard.Guard{Client: client}
 	pgtest.Accounts(t, pool, schema, 42)
@@ -288,15 +302,7 @@ func TestBreakOfAFreeLock(t *testing.T) {
 func TestBreakOfAHolderAboveTheIssuer(t *testing.T) {
 	onEachLock(t, func(l *locked) {
 		early := l.acquire("early")
-		client := l.redis.Client.(*redis.Client)
-		if _, onRedis := l.issuer.(*redistoken.Issuer); onRedis {
-			counters, err := client.Keys(l.Context(), strings.TrimSuffix(l.table.Prefix, "/")+":{*}:counter").Result()
-			require.NoError(l, err)
-			require.NoError(l, client.Del(l.Context(), counters...).Err())
-			require.Len(l, counters, 1)
-		} else {
-			pgtest.Exec(l.T, l.pool, "UPDATE "+pgtest.In(l.schema, "leases")+" SET number = 1")
-		}
+		l.forget()
 		require.Less(l, l.number(), early.Number)
 		require.Zero(l, l.breaks("early").status)
 		l.requireAll(early, guard.ErrStale)
@@ -418,6 +424,6 @@ func TestBreakRefusesFlags(t *testing.T) {
 	require.Contains(t, done.out, "  lease    not touched\n")
 	require.Contains(t, done.err, "nowhere")
 	l.requireHeldBy(a)
-	requireFailed(t, execute(t, "locks", "list"), 2, "give --redis=URL or --postgres=URL")
+	requireFailed(t, execute(t, "locks", "list"), 2, "give --redis=URL, --postgres=URL or --etcd=URL")
 	requireFailed(t, l.run("show", ""), 2, "must not be empty")
 }

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/token/etcdtoken"
 )
 
 func TestRunPassesTheStatusOn(t *testing.T) {
@@ -39,7 +44,7 @@ func TestRunOfWhatCannotBeRun(t *testing.T) {
 		"no name":               {redis, 125, "expected"},
 		"no command":            {append(redis, "job", "--"), 125, "no command"},
 		"an unknown flag":       {[]string{"--bad", "job", "true"}, 125, "unknown flag --bad"},
-		"no store":              {[]string{"job", "true"}, 125, "give --redis=URL or --postgres=URL, or set FENCEPOST_REDIS_URL or FENCEPOST_POSTGRES_URL"},
+		"no store":              {[]string{"job", "true"}, 125, "give --redis=URL, --postgres=URL or --etcd=URL, or set FENCEPOST_REDIS_URL, FENCEPOST_POSTGRES_URL or FENCEPOST_ETCD_URL"},
 		"two stores":            {append(redis, "--postgres", "postgres://h", "job", "true"), 125, "--redis and --postgres exclude each other"},
 		"an empty flag":         {append(redis, "--postgres=", "job", "true"), 125, "--postgres is empty"},
 		"no redis URL":          {[]string{"--redis", "sekret", "job", "true"}, 125, "not a redis:// URL"},
@@ -47,6 +52,9 @@ func TestRunOfWhatCannotBeRun(t *testing.T) {
 		"redis is not there":    {[]string{"--redis", "redis://:sekret@127.0.0.1:1", "job", "true"}, 125, "redis at 127.0.0.1:1"},
 		"a postgres without //": {[]string{"--postgres", "postgres:u:sekret@db:5432/shop?sslmode=disable", "job", "true"}, 125, "--postgres: neither a postgres:// URL"},
 		"postgres is not there": {[]string{"--postgres", "postgres://:sekret@127.0.0.1:1", "job", "true"}, 125, "postgres cannot"},
+		"etcd is not there":     {[]string{"--etcd", "http://u:sekret@127.0.0.1:1,http://127.0.0.1:2", "job", "true"}, 125, "etcd cannot be used"},
+		"an etcd without //":    {[]string{"--etcd", "sekret:2379", "job", "true"}, 125, "--etcd: not an http:// or https:// URL with a host"},
+		"two passwords":         {[]string{"--etcd", "http://u:sekret@a,http://u:sekret@b", "job", "true"}, 125, "--etcd: not an http://"},
 		"a long grace":          {append(redis, "--ttl", "1s", "--grace", "1s", "job", "true"), 125, "a fifth of --ttl, 200ms"},
 		"a ttl too short":       {append(redis, "--ttl", "1ms", "job", "true"), 125, "SafetyMargin"},
 		"a negative wait":       {append(redis, "--wait=-1s", "job", "true"), 125, "negative"},
@@ -80,4 +88,43 @@ func TestRunLetsAProgramEndWithItsReader(t *testing.T) {
 	done := runLocks(t)["redis"].execute(t, "job", "sh", "-c", "yes | head -n 1")
 	require.Equal(t, "y\n", done.out)
 	require.Empty(t, done.err, "yes would have said that its pipe is broken")
+}
+
+// The lock is in an etcd that requires a password.
+func TestRunOnEtcd(t *testing.T) {
+	t.Parallel()
+	url := testenv.OwnEtcd(t).URL()
+	postEtcd(t, url+"/v3/auth/user/add", `{"name": "root", "password": "sekret"}`)
+	postEtcd(t, url+"/v3/auth/user/grant", `{"user": "root", "role": "root"}`)
+	postEtcd(t, url+"/v3/auth/enable", `{}`)
+	lock := runLock{url: strings.Replace(url, "//", "//root:sekret@", 1), flag: "--etcd", own: []string{"--prefix", "cron"}}
+	lock = lock.at(lock.url)
+
+	other := etcdtoken.New(etcdtoken.Config{Endpoints: []string{url}, User: "root", Password: "sekret", Prefix: "cron/"})
+	held, err := other.Acquire(t.Context(), "report", "other", time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, 75, lock.execute(t, "report", "true").status)
+	require.NoError(t, other.Release(t.Context(), held.Token))
+	lock.flags = lock.own
+	r := prepareRun(t, lock, nil, "report", "env")
+	r.cmd.Env = append(r.cmd.Env, "FENCEPOST_ETCD_URL="+lock.url)
+	require.NoError(t, r.cmd.Run(), r.errs.String())
+	require.Contains(t, r.out.String(), "FENCING_RESOURCE=report\n")
+	require.NotContains(t, r.out.String(), "sekret")
+	state, err := other.Inspect(t.Context(), "report")
+	require.NoError(t, err)
+	require.Empty(t, state.Holder)
+	require.Greater(t, state.Number, held.Token.Number)
+
+	denied := lock.at(strings.Replace(url, "//", "//root:sekret2@", 1)).execute(t, "report", "true")
+	requireFailed(t, denied, 125, "etcd cannot be used: etcdtoken: ")
+}
+
+// postEtcd sends an administrator's request.
+func postEtcd(t *testing.T, url, body string) {
+	t.Helper()
+	reply, err := http.Post(url, "", strings.NewReader(body))
+	require.NoError(t, err)
+	require.NoError(t, reply.Body.Close())
+	require.Equal(t, http.StatusOK, reply.StatusCode)
 }

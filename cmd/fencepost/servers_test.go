@@ -29,7 +29,7 @@ func TestAFlagTakesPrecedenceOverTheVariablesOfOtherServers(t *testing.T) {
 		"run, its own variable too":       {"run " + redis + "job true", postgresURL + " " + redisURL, "redis at 127.0.0.1:1 cannot be used", ""},
 		"run, a variable":                 {"run job true", redisURL + " FENCEPOST_POSTGRES_URL=", "redis at 127.0.0.1:2 cannot be used", ""},
 		"run, two flags":                  {"run " + redis + postgres + "job true", "", "--redis and --postgres exclude each other", ""},
-		"run, two variables":              {"run job true", redisURL + " " + postgresURL, "FENCEPOST_REDIS_URL and FENCEPOST_POSTGRES_URL exclude each other: give --redis=URL or --postgres=URL", ""},
+		"run, two variables":              {"run job true", redisURL + " " + postgresURL, "FENCEPOST_REDIS_URL and FENCEPOST_POSTGRES_URL exclude each other: give --redis=URL, --postgres=URL or --etcd=URL", ""},
 		"run, an empty flag":              {"run --redis= job true", postgresURL, "--redis is empty", ""},
 		"run, an empty flag, its own":     {"run --redis= job true", redisURL, "--redis is empty", ""},
 		"marks, a PostgreSQL":             {"marks list " + postgres, mysqlDSN, "postgres cannot be used", ""},

@@ -94,7 +94,7 @@ func TestVariables(t *testing.T) {
 		"an invalid value":                      {"FENCEPOST_SIMULATE_TTL=1y", "simulate", 2, `FENCEPOST_SIMULATE_TTL="1y"`},
 		"an invalid value for run":              {"FENCEPOST_RUN_TTL=1y", "run job true", run.StatusFailed, `FENCEPOST_RUN_TTL="1y"`},
 		"a password in an invalid value":        {"FENCEPOST_SIMULATE_TTL=redis://:sekret@h", "simulate", 2, "FENCEPOST_SIMULATE_TTL"},
-		"--wait of run is not --wait of proxy":  {"FENCEPOST_PROXY_WAIT=1y", "run job true", run.StatusFailed, "give --redis=URL or --postgres=URL"},
+		"--wait of run is not --wait of proxy":  {"FENCEPOST_PROXY_WAIT=1y", "run job true", run.StatusFailed, "give --redis=URL, --postgres=URL or --etcd=URL"},
 		"a Redis for locks is not for simulate": {"FENCEPOST_REDIS_URL=nonsense", "simulate --rounds 0", 2, "rounds: 0"},
 	} {
 		t.Run(name, func(t *testing.T) {

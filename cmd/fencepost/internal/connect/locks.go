@@ -1,13 +1,18 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/etcdtoken"
 	"github.com/fencepost/fencepost/token/pgtoken"
 	"github.com/fencepost/fencepost/token/redistoken"
 )
@@ -16,6 +21,7 @@ import (
 type Locks struct {
 	Redis    string `server:"one" env:"FENCEPOST_REDIS_URL" placeholder:"URL" help:"The Redis that has the lock. Every user of the machine can read a password in a flag: set the variable instead."`
 	Postgres string `server:"one" env:"FENCEPOST_POSTGRES_URL" placeholder:"URL" help:"The PostgreSQL database that has the lock, in the tables of fencepost migrate up."`
+	Etcd     string `server:"one" env:"FENCEPOST_ETCD_URL" placeholder:"URL" help:"The etcd that has the lock: the URLs of its members, separated by commas, of which the first may have a user and a password."`
 	Schema   string `placeholder:"NAME" help:"The schema in PostgreSQL, by default fencepost."`
 }
 
@@ -48,19 +54,32 @@ func (s *LockStore) Shutdown() {
 
 // Open connects to the server, and returns an error if the server does not answer: with a
 // wrong address a run must end at once, not after --wait. PostgreSQL shows the name of the
-// application, and keys in Redis begin with prefix.
+// application, and keys in Redis and etcd begin with prefix.
 func (l *Locks) Open(ctx context.Context, application, prefix string) (store *LockStore, err error) {
 	ctx, cancel := Within(ctx)
 	defer cancel()
 	var ping func(ctx context.Context) error
-	if l.Postgres != "" {
+	switch {
+	case l.Etcd != "":
+		config, err := etcdConfig(l.Etcd, prefix)
+		if err != nil {
+			return nil, err
+		}
+		issuer := etcdtoken.New(config)
+		store, ping = &LockStore{issuer, config.Client.CloseIdleConnections}, func(ctx context.Context) error {
+			if _, err := issuer.Inspect(ctx, "fencepost"); err != nil {
+				return fmt.Errorf("etcd cannot be used: %w", err)
+			}
+			return nil
+		}
+	case l.Postgres != "":
 		pool, answers, err := Pool(l.Postgres, "--postgres", application)
 		if err != nil {
 			return nil, err
 		}
 		issuer := &pgtoken.Issuer{DB: pool, Schema: l.Schema, Claims: true}
 		store, ping = &LockStore{issuer, func() { issuer.Close(); pool.Close() }}, answers
-	} else {
+	default:
 		client, answers, err := Redis(l.Redis, "--redis")
 		if err != nil {
 			return nil, err
@@ -73,6 +92,24 @@ func (l *Locks) Open(ctx context.Context, application, prefix string) (store *Lo
 		return nil, WithCause(ctx, err)
 	}
 	return store, nil
+}
+
+// etcdConfig parses the URLs.
+func etcdConfig(urls, prefix string) (etcdtoken.Config, error) {
+	c := etcdtoken.Config{Prefix: cmp.Or(prefix, "fencepost") + "/", Client: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}}
+	for n, text := range strings.Split(urls, ",") {
+		u, err := url.Parse(text)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || n > 0 && u.User != nil {
+			return c, BadURL("--etcd: not an http:// or https:// URL with a host, nor several separated by commas,")
+		}
+		if n == 0 {
+			c.User = u.User.Username()
+			c.Password, _ = u.User.Password()
+			u.User = nil
+		}
+		c.Endpoints = append(c.Endpoints, u.String())
+	}
+	return c, nil
 }
 
 // Pool returns a pool, and a function that returns an error if the server does not answer.

@@ -20,7 +20,7 @@ import (
 // Cmd is the command fencepost locks, with the flags that its commands share.
 type Cmd struct {
 	connect.Locks
-	KeyPrefix string `env:"FENCEPOST_PREFIX" placeholder:"PREFIX" help:"The prefix of the keys in Redis, by default fencepost."`
+	KeyPrefix string `env:"FENCEPOST_PREFIX" placeholder:"PREFIX" help:"The prefix of the keys in Redis or etcd, by default fencepost."`
 
 	List  listCmd  `cmd:"" help:"List the locks that are held or waited for."`
 	Show  showCmd  `cmd:"" help:"Show a lock's holder and its waiters."`

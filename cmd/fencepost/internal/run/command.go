@@ -46,7 +46,7 @@ import (
 // Cmd is the command fencepost run.
 type Cmd struct {
 	connect.Locks
-	Prefix  string        `placeholder:"PREFIX" help:"The prefix of the keys in Redis, by default fencepost."`
+	Prefix  string        `placeholder:"PREFIX" help:"The prefix of the keys in Redis or etcd, by default fencepost."`
 	TTL     time.Duration `name:"ttl" default:"30s" help:"How long the lock lasts if this machine fails. It is renewed while the program runs."`
 	Wait    time.Duration `placeholder:"DURATION" help:"How long to wait for a lock that is held. By default the run ends at once."`
 	AtLeast time.Duration `placeholder:"DURATION" help:"Hold the lock at least this long, even if the program ends earlier, so that a machine whose clock is behind does not run it again."`
