@@ -168,7 +168,7 @@ var budgets = map[string]int{
 	"simulations/pgxpoint":   520,
 	"simulations/sqlpoint":   600,
 	"simulations/process":    496,
-	"simulations/redispoint": 261,
+	"simulations/redispoint": 265,
 	"internal":               4_889,
 	"internal/history":       2_447,
 	"internal/register":      805,
@@ -181,7 +181,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 52_129
+const allLines = 52_133
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

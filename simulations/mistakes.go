@@ -20,7 +20,7 @@ const (
 	partial      = "one unit in two transactions: the first was committed, and the second was refused or rolled back. Write both in one Update"
 	outlives     = "work that outlives Hold: a write was made, or begun, after Do had returned. Wait for it inside Hold"
 	savepoint    = "savepoint rolled back after Join: the transaction went on after a ROLLBACK TO, which undoes the admission. Join before the savepoint"
-	onlyFirst    = "only the first of two statements guarded: a unit wrote inside the guard's transaction, and outside of it too%s. Put both writes into one Update, or one Eval on Redis"
+	onlyFirst    = "only the first of two statements guarded: a unit wrote inside the guard's transaction, and outside of it too%s. Put both writes into one Update, or on Redis into one TxPipelined or Eval"
 	cached       = "token cached in a struct: a writer used the token #%d of another acquisition. Take the token from the context at each write"
 	mintedOnce   = "token cached in a struct: two units used the token #%d. Mint in each unit, right after it has acquired its lock"
 	outbox       = "outbox written outside the transaction: a unit wrote inside the guard's transaction, and to another table outside of it%s. Write the outbox with the tx that Update passes"

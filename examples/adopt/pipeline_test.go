@@ -1,7 +1,9 @@
 package adopt_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/bsm/redislock"
 	"github.com/redis/go-redis/v9"
@@ -10,6 +12,9 @@ import (
 	"github.com/fencepost/fencepost/examples/adopt"
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/test/testenv"
+	"github.com/fencepost/fencepost/redisguard"
+	"github.com/fencepost/fencepost/simulations"
+	"github.com/fencepost/fencepost/simulations/redispoint"
 )
 
 // A holder is paused between its read and its pipeline. Meanwhile its lock ends, and
@@ -50,6 +55,51 @@ func TestALatePipelineIsRefused(t *testing.T) {
 			require.ErrorIs(t, late, guard.ErrStale)
 			require.Equal(t, "110", balance, "the successor's value is kept")
 			require.Equal(t, []string{"110"}, history, "none of its commands ran")
+		})
+	}
+}
+
+// The lock and the data have one client. A pipeline may also be filled before the guard's.
+func TestAPipelineSurvivesThePause(t *testing.T) {
+	t.Parallel()
+	filled := func(ctx context.Context, locks *redislock.Client, client *redis.Client, change func(balance int64) int64) error {
+		lock, err := locks.Obtain(ctx, "account/42", 10*time.Second, nil)
+		if err != nil {
+			return err
+		}
+		defer lock.Release(context.WithoutCancel(ctx))
+		fence := &redisguard.Guard{Client: client}
+		ctx, err = fence.Mint(ctx, "account/42", lock.Token())
+		if err != nil {
+			return err
+		}
+		balance, err := client.Get(ctx, "balance:{account/42}").Int64()
+		if err != nil {
+			return err
+		}
+		pipe := client.TxPipeline()
+		pipe.Set(ctx, "balance:{account/42}", change(balance), 0)
+		_, err = fence.TxPipelined(ctx, "account/42", func(p redis.Pipeliner) error { return p.BatchProcess(ctx, pipe.Cmds()...) })
+		return err
+	}
+	for name, do := range map[string]func(context.Context, *redislock.Client, *redis.Client, func(int64) int64) error{
+		"the example": adopt.Pipeline, "a pipeline that was filled before": filled,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plain := testenv.OwnRedis(t).Client()
+			require.NoError(t, plain.Set(t.Context(), "balance:{account/42}", 0, 0).Err())
+			client := redis.NewClient(plain.Options())
+			t.Cleanup(func() { require.NoError(t, client.Close()) })
+			client.AddHook(&redispoint.Hook{Lock: "account/42"})
+			simulations.Run(t, simulations.Subject{
+				Expire:   func(ctx context.Context) error { return plain.Del(ctx, "account/42").Err() },
+				Resource: "account/42",
+				Do: func(ctx context.Context) error {
+					return do(ctx, redislock.New(client), client, func(balance int64) int64 { return balance + 1 })
+				},
+				Count: func(ctx context.Context) (int, error) { return plain.Get(ctx, "balance:{account/42}").Int() },
+			})
 		})
 	}
 }

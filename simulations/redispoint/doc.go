@@ -30,8 +30,8 @@
 // can apply a write twice. It does not stop between the commands of a pipeline, and does not
 // recognize a MULTI that is sent by Do.
 //
-// The commands of another lock, such as redsync's, count as the program's writes: give it a
-// client without the hook. An AutoPipeliner sends commands under a context of its own.
+// The commands of another lock, such as redsync's, count as the program's writes, unless
+// [Hook.Lock] has its key or its client has no hook. An AutoPipeliner sends commands under a context of its own.
 //
 // A ClusterClient's Watch calls the hooks of its nodes' clients only. Add the hook to these
 // too, with OnNewNode: a command that passes a hook twice is reported once.

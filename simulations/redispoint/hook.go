@@ -18,7 +18,12 @@ import (
 // [redis.UniversalClient]. All clients of one program should have the same Hook: a write
 // under a context that is not Do's is the program's if its Hook has observed a writer. A new
 // Hook is ready to use. It is safe for concurrent use.
-type Hook struct{ _ byte } // not empty, so that two Hooks have two addresses
+type Hook struct {
+	// Lock is the key of a lock on the same server that is not redistoken's, such as redsync's.
+	// Commands with this argument are the lock's, and have no steps. Empty means that there is
+	// no such lock, or that it has a client without the hook.
+	Lock string
+}
 
 var _ redis.Hook = (*Hook)(nil)
 
@@ -51,8 +56,7 @@ func (h *Hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 // simulated reports whether ctx is a writer's, or belongs to no simulation while one runs.
 func simulated(ctx context.Context) bool { return failpoint.Listening(ctx) || failpoint.IsUnheard(ctx) }
 
-// request is a command or a pipeline, without the commands that a connection or a lock of
-// redistoken needs.
+// request is a command or a pipeline, without the commands that a connection or a lock needs.
 type request []redis.Cmder
 
 // Traced marks the request as a tracer's. A simulation treats every other key as a guard's.
@@ -61,7 +65,7 @@ func (*request) Traced() {}
 // send calls next between the steps of cmds.
 func (h *Hook) send(ctx context.Context, cmds []redis.Cmder, next func(context.Context) error) error {
 	r := request(slices.DeleteFunc(slices.Clone(cmds), func(cmd redis.Cmder) bool {
-		return overhead[cmd.Name()] || lockscript.Runs(cmd.Args())
+		return overhead[cmd.Name()] || lockscript.Runs(cmd.Args()) || h.Lock != "" && slices.Contains(cmd.Args(), any(h.Lock))
 	}))
 	switch key := failpoint.Key(ctx); {
 	case len(r) == 0:
