@@ -10,9 +10,9 @@
 // a number that was not seen), the history gets the benefit of the doubt. The comment on
 // each rule's function explains why that rule is sound.
 //
-// Few violations are missed: [Check] and [SecondOpinion], which is another method, agree
-// on thousands of random histories, correct and spoiled. Check takes O(n log n): less
-// than a second for a million ops on four resources, on two cores.
+// Few violations are missed: in the tests, [Check] and a second judge, which is another
+// method, agree on thousands of random histories, correct and spoiled. Check takes
+// O(n log n): less than a second for a million ops on four resources, on two cores.
 //
 // # What it does not promise
 //
@@ -24,11 +24,6 @@
 //
 // Check judges accepted units by the count alone, and not by their numbers. Their writes
 // carry the numbers: if a unit was late, its writes show it.
-//
-// The two methods differ on purpose. SecondOpinion leaves out the rules of the lock
-// (numbers, owner, mutual-exclusion, number-reuse) and of time (liveness,
-// bounded-blocking), and two kinds of evidence for trace that concern a single write:
-// that it was looked for and found although refused, and that its version was read.
 //
 // # The rules
 //
@@ -81,6 +76,4 @@
 //	                   holder blocked another writer for too long
 //	story.go           the ops of one resource, sorted and filed by kind; what had ended before
 //	                   an op began
-//	opinion.go         the second method, which searches for an order that explains all answers;
-//	                   its models of the count and of the mark; its timeout
 package history

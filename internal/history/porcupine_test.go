@@ -18,8 +18,9 @@ import (
 // It takes exponential time in the worst case: an incorrect history with many concurrent
 // ops, or one with versions and many Unknown writes. It is meant for some hundred ops of
 // a few writers, which take milliseconds. It judges the rules order, holder, once,
-// spurious-refusal, mark, versions, and trace for units. The other rules are judged by
-// Check alone.
+// spurious-refusal, mark, versions, and trace for units. It leaves out the rules of the
+// lock and of progress, and two kinds of evidence for trace that concern a single write:
+// that it was looked for and found although refused, and that its version was read.
 func SecondOpinion(h History, timeout time.Duration) error {
 	if timeout <= 0 {
 		return fmt.Errorf("history: the timeout of a second opinion must be above 0, not %v", timeout)
