@@ -70,7 +70,7 @@ seeds: ## play SEEDS (100000) seeds of the simulation in fake time, guarded and 
 	@set -o pipefail; FENCEPOST_SEEDS=$(SEEDS) go test ./simulations \
 		-run '^TestStressSeeds$$' -count=1 -timeout 60m -v | grep -v -e '^ *===' -e '^ *--- PASS'
 
-rounds: ## stop real writers ROUNDS (1000) times in each way on each resource, and print a table
+rounds: ## stop real writers ROUNDS (1000) times on each resource, and print a table
 	@set -o pipefail; FENCEPOST_ROUNDS=$(ROUNDS) go test ./simulations/process \
 		-run '^TestRounds$$' -parallel 8 -count=1 -timeout 60m -v | grep -v '^ *==='
 

@@ -17,9 +17,6 @@ import (
 // writes events to its standard output. Each is a JSON value on one line. The writer's
 // operations go to a file, in the format of package history.
 
-// worldPipe is the file descriptor of a writer's end of the pipe that stops its world.
-const worldPipe = 3
-
 // setup is the configuration of a writer.
 type setup struct {
 	Name    string // "A" or "B"
@@ -35,7 +32,6 @@ type order struct {
 	By    subprocess.Pause `json:",omitempty"`
 	Step  string           `json:",omitempty"` // stop at this step; empty: at none
 	Nth   int              `json:",omitempty"` // at the nth step of that name
-	After time.Duration    `json:",omitempty"` // stop after this time; zero: never
 }
 
 // by returns how the writer stops itself.
@@ -46,7 +42,6 @@ type kind string
 const (
 	ready    kind = "ready"    // waits for orders
 	stopping kind = "stopping" // is about to be stopped
-	woke     kind = "woke"     // resumed, after a stop-the-world
 	answered kind = "answered" // its unit has ended
 	failed   kind = "failed"   // did not reach its unit: see Text
 )
@@ -62,8 +57,7 @@ type peer struct {
 	*subprocess.Process[event]
 	name     string
 	report   *os.File
-	world    *subprocess.World // nil if it cannot stop the world
-	received []event           // not returned by await yet
+	received []event // not returned by await yet
 }
 
 // start starts a writer. If it returns no error, the caller must end the writer.
@@ -80,12 +74,6 @@ func start(ctx context.Context, c subprocess.Command, s setup) (p *peer, err err
 	s.Report = p.report.Name()
 	defer os.Remove(s.Report) // the open file remains readable; on Windows, end removes it
 	c.Name = "writer " + s.Name
-	if subprocess.CanStopWorld {
-		if p.world, err = subprocess.NewWorld(); err != nil {
-			return p, err
-		}
-		c.Files = []*os.File{p.world.File()}
-	}
 	p.Process, _, err = subprocess.Open[event](ctx, c, s) // returns when it is ready
 	return p, err
 }
@@ -94,9 +82,6 @@ func start(ctx context.Context, c subprocess.Command, s setup) (p *peer, err err
 func (p *peer) end(ctx context.Context) {
 	if p.Process != nil {
 		p.End(ctx)
-	}
-	if p.world != nil {
-		_ = p.world.Close()
 	}
 	if p.report != nil {
 		_ = p.report.Close()
@@ -143,53 +128,28 @@ func (p *peer) answer(ctx context.Context) (Answer, error) {
 // suspend sends p its order, and returns when p is stopped or dead. It returns false if
 // p's unit ended before it reached the step.
 func (p *peer) suspend(ctx context.Context, o order, moment time.Duration) (stands bool, err error) {
-	if o.Pause == StopTheWorld {
-		o.After = moment
-		if err := p.world.Hold(); err != nil {
-			return false, err
-		}
-	}
 	if err := p.Send(o); err != nil {
 		return false, err
 	}
-	if moment > 0 && o.Pause != StopTheWorld {
+	if moment > 0 {
 		time.Sleep(moment)
 		return true, p.hit(ctx, o.Pause)
 	}
-	if announced, err := p.announces(ctx, moment > 0); err != nil || !announced {
+	e, err := p.await(ctx, stopping, answered)
+	if err != nil {
 		return false, err
 	}
-	return true, p.stand(ctx, o)
-}
-
-// announces waits for p's report that it is about to be stopped. If its unit ends first
-// it will not be stopped, unless the order names a moment.
-func (p *peer) announces(ctx context.Context, surely bool) (bool, error) {
-	if surely {
-		_, err := p.await(ctx, stopping)
-		return true, err
-	}
-	e, err := p.await(ctx, stopping, answered)
-	if e.Kind == answered {
+	if e.Kind == answered { // it will not be stopped
 		p.received = append(p.received, e)
-	}
-	return e.Kind == stopping, err
-}
-
-// stand returns when p, which has announced it, is stopped or dead.
-func (p *peer) stand(ctx context.Context, o order) error {
-	if o.Pause == StopTheWorld {
-		ctx, cancel := p.Alive(ctx)
-		defer cancel()
-		return p.world.Stands(ctx)
+		return false, nil
 	}
 	if err := p.Suspend(ctx, o.by()); err != nil {
-		return err
+		return true, err
 	}
 	if o.Pause == SIGKILL {
 		p.Kill()
 	}
-	return nil
+	return true, nil
 }
 
 // hit stops or kills p from the parent, whatever p is doing.
@@ -206,11 +166,6 @@ func (p *peer) hit(ctx context.Context, pause Pause) error {
 
 // resume lets p, which is stopped, continue.
 func (p *peer) resume(ctx context.Context, o order) error {
-	if o.Pause == StopTheWorld {
-		p.world.Drain()
-		_, err := p.await(ctx, woke)
-		return err
-	}
 	if o.Step == "" { // the parent stopped it
 		return p.Continue()
 	}

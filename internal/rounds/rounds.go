@@ -32,9 +32,8 @@ type Pause string
 
 // The pauses.
 const (
-	SIGSTOP      Pause = "SIGSTOP"        // stops the process, if the system can
-	StopTheWorld Pause = "stop-the-world" // stops the Go program and not the process; Linux only
-	SIGKILL      Pause = "SIGKILL"        // ends the process; a new one replaces it
+	SIGSTOP Pause = "SIGSTOP" // stops the process, if the system can
+	SIGKILL Pause = "SIGKILL" // ends the process; a new one replaces it
 )
 
 // Options configure a run. Conf, Twin, By, MaxBlocking, At and Seed may be zero.

@@ -47,8 +47,6 @@ func (w *writer) work(ctx context.Context, o order) error {
 		ctx = failpoint.Unguarded(ctx)
 	}
 	ctx = failpoint.Listen(ctx, failpoint.Func(u.listen))
-	stop := u.stopAfter(o.After)
-	defer stop()
 	locker := lock.Locker{Issuer: &issuer{unit: u}, Name: w.Name, TTL: w.subject.TTL, Claim: u.claim}
 	for {
 		err := locker.Hold(ctx, w.subject.Resource, u.do)
@@ -277,43 +275,13 @@ func (u *unit) pass(step string) {
 // stopped first, so that it does nothing before that.
 func (u *unit) stop() {
 	u.say(event{Kind: stopping})
-	var err error
 	by := u.order.by()
 	if by == subprocess.InProcess {
 		u.paused.Lock()
 		defer u.paused.Unlock()
 	}
-	if u.order.Pause == StopTheWorld {
-		err = subprocess.StopWorld(worldPipe)
-		u.say(event{Kind: woke})
-	} else {
-		err = u.parent.Pause(by)
-	}
-	if err != nil { // the round must not count
+	if err := u.parent.Pause(by); err != nil { // the round must not count
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
-	}
-}
-
-// stopAfter stops the world after d, unless cancel is called before. The parent stops
-// processes.
-func (u *unit) stopAfter(d time.Duration) (cancel func()) {
-	if d == 0 {
-		return func() {}
-	}
-	done := make(chan struct{})
-	timer := time.AfterFunc(d, func() {
-		defer close(done)
-		u.mu.Lock()
-		u.stopped = true
-		u.mu.Unlock()
-		u.stop()
-	})
-	return func() {
-		if !timer.Stop() {
-			<-done
-			return
-		}
-		u.stop() // its work ended sooner
 	}
 }

@@ -8,7 +8,6 @@
 //	Next(ctx), Listen             ◀───     Report(event)
 //	Suspend, Resume               ◀──▶     Pause stops the child from the inside
 //	Stop, Stands, Continue                 is stopped from the outside
-//	World.Stands, World.Drain              StopWorld stops Go, not the process
 //	CloseInput, Kill, End                  is gone
 //
 // # What it promises
@@ -31,11 +30,8 @@
 //	                    messages are received, events reported; the end of the input
 //	pause.go            the ways in which a child is paused at a point of its own, and resumed;
 //	                    Stop, Stands, Continue; "nothing happened within"
-//	world.go            stop-the-world: Go stands and the process does not; the pipe that holds
-//	                    it open
-//	system_linux.go     a child dies with its parent; SIGSTOP to the calling thread; the size of
-//	                    the world's pipe; StopWorld in the child
-//	system_notlinux.go  systems other than Linux: no stop of a thread, and no stop-the-world
+//	system_linux.go     a child dies with its parent; SIGSTOP to the calling thread
+//	system_notlinux.go  systems other than Linux: no stop of a thread
 //	system_unix.go      the wait for a child's stops and its end; SIGSTOP and SIGCONT
 //	system_bsd.go       BSD and macOS: the child's process group, and what a child gets if its
 //	                    parent is killed

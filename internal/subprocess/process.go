@@ -179,20 +179,6 @@ const exited = "exit status 0"
 // CloseInput closes the child's standard input: see [Each] and [Parent.UntilClosed].
 func (p *Process[T]) CloseInput() { p.in.Close() }
 
-// Alive returns a context that also ends when the child has ended. Its cause then
-// describes how the child ended. It must be cancelled.
-func (p *Process[T]) Alive(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		select {
-		case <-p.ended:
-			cancel(p.gone())
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { cancel(nil) }
-}
-
 // Ended returns a channel that is closed when the child has ended.
 func (p *Process[T]) Ended() <-chan struct{} { return p.ended }
 

@@ -69,20 +69,6 @@ func TestTheReportsOfAKilledChildAreKept(t *testing.T) {
 	require.ErrorContains(t, err, "is gone")
 }
 
-func TestAContextEndsWithTheChild(t *testing.T) {
-	t.Parallel()
-	p := start(t, "echo")
-	ctx, cancel := p.Alive(t.Context())
-	defer cancel()
-	require.NoError(t, ctx.Err())
-	require.NoError(t, p.Send("die"))
-	<-ctx.Done()
-	require.ErrorContains(t, context.Cause(ctx), "subprocess: the echo is gone: exit status 1: out of luck")
-	cancelled, cancel := start(t, "silent").Alive(t.Context())
-	cancel()
-	require.ErrorIs(t, context.Cause(cancelled), context.Canceled)
-}
-
 // A process that a child leaves behind has its standard error, possibly for ever.
 func TestAChildIsGoneBeforeItsOwnChildren(t *testing.T) {
 	t.Parallel()

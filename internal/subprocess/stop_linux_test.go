@@ -2,7 +2,6 @@ package subprocess_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,10 +19,10 @@ import (
 	"github.com/fencepost/fencepost/internal/subprocess"
 )
 
-// tick counts in the memory that descriptor 4 shares: one goroutine sleeps now and then,
-// another never. It stops the world again and again.
-func tick(*subprocess.Parent) error {
-	counts, err := share(os.NewFile(4, "counts"))
+// tick counts in the memory that descriptor 3 shares: one goroutine sleeps now and then,
+// another never.
+func tick(p *subprocess.Parent) error {
+	counts, err := share(os.NewFile(3, "counts"))
 	if err != nil {
 		return err
 	}
@@ -38,21 +37,10 @@ func tick(*subprocess.Parent) error {
 			runtime.Gosched()
 		}
 	}()
-	order := make([]byte, 1)
-	for {
-		if _, err := os.Stdin.Read(order); err != nil {
-			return nil
-		}
-		if order[0] != '!' {
-			continue
-		}
-		if err := subprocess.StopWorld(3); err != nil {
-			return err
-		}
-		if _, err := os.Stdout.WriteString("\"woke\"\n"); err != nil {
-			return errors.New("the reader has gone")
-		}
-	}
+	ctx, cancel := p.UntilClosed(context.Background())
+	defer cancel()
+	<-ctx.Done()
+	return nil
 }
 
 func share(f *os.File) (*[2]atomic.Uint64, error) {
@@ -66,31 +54,19 @@ func share(f *os.File) (*[2]atomic.Uint64, error) {
 // While the child is stopped, none of its code runs: its memory does not change.
 func TestNothingOfAChildRunsWhileItIsStopped(t *testing.T) {
 	t.Parallel()
-	world, err := subprocess.NewWorld()
-	require.NoError(t, err)
-	t.Cleanup(func() { world.Close() })
 	file, err := os.Create(filepath.Join(t.TempDir(), "counts"))
 	require.NoError(t, err)
 	t.Cleanup(func() { file.Close() })
 	require.NoError(t, file.Truncate(16))
 	counts, err := share(file)
 	require.NoError(t, err)
-	p := start(t, "ticks", world.File(), file)
+	p := start(t, "ticks", file)
 	requireRuns(t, counts)
 	for range 3 {
 		require.NoError(t, p.Stop())
 		require.NoError(t, p.Stands(t.Context()))
 		requireStands(t, counts)
 		require.NoError(t, p.Continue())
-		requireRuns(t, counts)
-
-		require.NoError(t, world.Hold())
-		require.NoError(t, p.Send("!"))
-		require.NoError(t, world.Stands(t.Context()))
-		requireStands(t, counts)
-		world.Drain()
-		_, err := p.Next(t.Context())
-		require.NoError(t, err)
 		requireRuns(t, counts)
 	}
 }
@@ -108,17 +84,6 @@ func requireRuns(t *testing.T, counts *[2]atomic.Uint64) {
 	require.Eventually(t, func() bool {
 		return counts[0].Load() > before[0] && counts[1].Load() > before[1]
 	}, 2*time.Minute, time.Millisecond)
-}
-
-func TestWaitingForAWorldEndsWithItsContext(t *testing.T) {
-	t.Parallel()
-	world, err := subprocess.NewWorld()
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errEnough)
-	require.Equal(t, errEnough, world.Stands(ctx))
-	world.Drain()
-	require.NoError(t, world.Close())
 }
 
 func init() {

@@ -6,9 +6,8 @@
 //
 // [simulations.Run] performs many interleavings with goroutines. This package performs the
 // most important one with nothing simulated. The writers are the test binary itself,
-// started again. Writer A is stopped by the kernel (SIGSTOP), stopped by its own Go runtime
-// (a stop-the-world of any length), or killed (SIGKILL), at a given step of its work or at
-// a random moment.
+// started again. Writer A is stopped (SIGSTOP) or killed (SIGKILL), at a given step of its
+// work or at a random moment.
 //
 //	the test               writer A               writer B
 //	Run              ───▶  acquires, reads
@@ -30,8 +29,8 @@
 //
 // It needs an issuer and a resource that several processes can reach: servers, or a file.
 // Only a writer is stopped; a service that writes for it must run elsewhere, for example
-// in the test. There are two writers, and A is the one that is stopped. A stop-the-world
-// needs Linux. On a system without SIGSTOP, Run fails.
+// in the test. There are two writers, and A is the one that is stopped. On a system without
+// SIGSTOP, Run fails.
 //
 //	func TestMain(m *testing.M) {
 //		process.Serve(m, process.Subjects{"accounts": openAccounts})

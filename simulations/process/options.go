@@ -79,7 +79,10 @@ func (o Options) complete() (Options, error) {
 	}
 	o.Pause, o.Nth = cmp.Or(o.Pause, SIGSTOP), cmp.Or(o.Nth, 1)
 	o.Seed = cmp.Or(o.Seed, 1+rand.Uint64N(1e9))
-	return o, check(o.Pause)
+	if o.Pause != SIGSTOP && o.Pause != SIGKILL {
+		return o, fmt.Errorf("process: no such pause: %q", o.Pause)
+	}
+	return o, nil
 }
 
 // Pause is how a writer is stopped.
@@ -89,26 +92,9 @@ const (
 	// SIGSTOP stops the process. At a step the signal is sent to the thread itself, so
 	// that no further instruction runs.
 	SIGSTOP = rounds.SIGSTOP
-	// StopTheWorld stops the Go program and not the process, as a garbage collection
-	// does: goroutines and timers stop, while the kernel completes system calls. It needs
-	// Linux.
-	StopTheWorld = rounds.StopTheWorld
 	// SIGKILL ends the process. A new one replaces it.
 	SIGKILL = rounds.SIGKILL
 )
-
-func check(p Pause) error {
-	switch p {
-	case SIGSTOP, SIGKILL:
-		return nil
-	case StopTheWorld:
-		if subprocess.CanStopWorld {
-			return nil
-		}
-		return subprocess.ErrNoWorld
-	}
-	return fmt.Errorf("process: no such pause: %q", p)
-}
 
 // Open returns the subject for conf, which is [Options.Conf]: URLs, a schema, a resource.
 // It is called in each writer's process, and in the test's process to count. Every call

@@ -3,10 +3,10 @@ package process_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -36,22 +36,13 @@ func TestRounds(t *testing.T) {
 		"HTTP":                   {"http", computed, newService},
 		"a replica of a service": {"replica", received, ledger},
 	} {
-		eachPause(t, name, func(t *testing.T, pause process.Pause) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := process.Run(t, process.Options{
-				Subject: c.subject, Conf: c.open(t).String(), Pause: pause, At: c.at, Rounds: testenv.Rounds(t, process.EnvRounds, 4),
+				Subject: c.subject, Conf: c.open(t).String(), At: c.at, Rounds: testenv.Rounds(t, process.EnvRounds, 4),
 			})
 			table.add(r)
 			requireFenced(t, r)
-		})
-	}
-}
-
-// eachPause runs a test with each way to stop A and resume it.
-func eachPause(t *testing.T, name string, run func(t *testing.T, pause process.Pause)) {
-	for _, pause := range []process.Pause{process.SIGSTOP, process.StopTheWorld} {
-		t.Run(name+" and "+string(pause), func(t *testing.T) {
-			t.Parallel()
-			run(t, pause)
 		})
 	}
 }
@@ -83,19 +74,17 @@ const idle = 4 * ttl
 // hazard G8
 func TestEveryStep(t *testing.T) {
 	t.Parallel()
-	eachPause(t, "PostgreSQL", func(t *testing.T, pause process.Pause) {
-		c, _ := newLedger(t)
-		c.Idle = idle
-		r := process.Run(t, process.Options{Subject: "postgres", Conf: c.String(), Pause: pause, Rounds: postgresSteps})
-		require.Subset(t, r.Guarded.Steps, []string{"claim begin", "do", computed, "begin", "admitted", "written", "commit", "applied"})
-		require.GreaterOrEqual(t, r.Rounds, len(r.Guarded.Steps))
-		require.Zero(t, r.Guarded.Blocked)
-		require.Zero(t, r.Guarded.Lost)
-		require.NotZero(t, r.Guarded.Refused)
-		require.NotZero(t, r.Twin.Blocked)
-		requireStood(t, process.History(r.Guarded))
-		requireStood(t, process.History(r.Twin))
-	})
+	c, _ := newLedger(t)
+	c.Idle = idle
+	r := process.Run(t, process.Options{Subject: "postgres", Conf: c.String(), Rounds: postgresSteps})
+	require.Subset(t, r.Guarded.Steps, []string{"claim begin", "do", computed, "begin", "admitted", "written", "commit", "applied"})
+	require.GreaterOrEqual(t, r.Rounds, len(r.Guarded.Steps))
+	require.Zero(t, r.Guarded.Blocked)
+	require.Zero(t, r.Guarded.Lost)
+	require.NotZero(t, r.Guarded.Refused)
+	require.NotZero(t, r.Twin.Blocked)
+	requireStood(t, process.History(r.Guarded))
+	requireStood(t, process.History(r.Twin))
 }
 
 // skew is how much the clocks of two recorders can differ. They are aligned by the wall
@@ -162,7 +151,7 @@ func TestStressAnytime(t *testing.T) { stopAnytime(t, 40) }
 
 func stopAnytime(t *testing.T, rounds int) {
 	t.Parallel()
-	for _, pause := range []process.Pause{process.SIGSTOP, process.StopTheWorld, process.SIGKILL} {
+	for _, pause := range []process.Pause{process.SIGSTOP, process.SIGKILL} {
 		t.Run(string(pause), func(t *testing.T) {
 			t.Parallel()
 			c, _ := newLedger(t)
@@ -187,12 +176,9 @@ func stopAnytime(t *testing.T, rounds int) {
 // hazard G1
 func TestDoMayTakeTheLockItself(t *testing.T) {
 	t.Parallel()
-	eachPause(t, "PostgreSQL", func(t *testing.T, pause process.Pause) {
-		c, _ := newLedger(t)
-		// The first "begin" is that of Do's own claim.
-		r := process.Run(t, process.Options{Subject: "re-enters", Conf: c.String(), Pause: pause, At: "begin", Nth: 2, Rounds: 4})
-		requireFenced(t, r)
-	})
+	c, _ := newLedger(t)
+	// The first "begin" is that of Do's own claim.
+	requireFenced(t, process.Run(t, process.Options{Subject: "re-enters", Conf: c.String(), At: "begin", Nth: 2, Rounds: 4}))
 }
 
 // A writer that is refused before its write also counts as too late.
@@ -240,9 +226,10 @@ func TestTheIssuersStatementsAreNotTheWriters(t *testing.T) {
 func TestCodeThatDoesNotSurvive(t *testing.T) {
 	t.Parallel()
 	for subject, at := range map[string]string{"lock only": computed, "check": computed, "check in HTTP": received} {
-		eachPause(t, subject, func(t *testing.T, pause process.Pause) {
+		t.Run(subject, func(t *testing.T) {
+			t.Parallel()
 			c, _ := newLedger(t)
-			_, err := process.Check(t, process.Options{Subject: subject, Conf: c.String(), Pause: pause, At: at, Rounds: 2})
+			_, err := process.Check(t, process.Options{Subject: subject, Conf: c.String(), At: at, Rounds: 2})
 			var v *process.Verdict
 			require.ErrorAs(t, err, &v)
 			require.False(t, v.Vacuous())
@@ -293,7 +280,7 @@ func TestWhatCannotBeRun(t *testing.T) {
 		"no such pause":                {process.Options{Subject: "postgres", Pause: "coffee"}, `no such pause: "coffee"`},
 		"a step before the first":      {process.Options{Subject: "postgres", Nth: -1}, "no step number -1"},
 		"a writer that finds nothing":  {process.Options{Subject: "no server"}, "writer A is gone: exit status 1: process: open no server: no server at all"},
-		"a writer that cannot stand":   {process.Options{Subject: "dies", Pause: process.StopTheWorld, At: computed}, "writer A is gone: exit status 1: subprocess: world: "},
+		"a writer that dies of itself": {process.Options{Subject: "dies", At: computed}, "writer A is gone: exit status 7: "},
 		"rounds below zero":            {process.Options{Subject: "postgres", Rounds: -1}, "-1 rounds"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -307,16 +294,14 @@ func TestWhatCannotBeRun(t *testing.T) {
 
 func init() { subjects["dies"] = openDying }
 
-// openDying closes the pipe that stops its world, in its third unit, and dies of that: a
-// writer's third unit is the first to be stopped.
+// openDying ends its process in its third unit: a writer's third unit is the first to be
+// stopped.
 func openDying(ctx context.Context, text string) (simulations.Subject, func() error, error) {
 	_, l, s, end, err := servers(ctx, text)
 	units := 0
 	s.Do = func(ctx context.Context) error {
 		if units++; units == 3 {
-			if err := syscall.Close(3); err != nil {
-				return err
-			}
+			os.Exit(7)
 		}
 		return l.naive(ctx, nil)
 	}
@@ -333,8 +318,8 @@ type table struct {
 func (t *table) add(r process.Report) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.rows = append(t.rows, fmt.Sprintf("| %s | %s | %d | %d | %d | %d | %d | %d | %.0f s |",
-		r.Pause, r.Subject, r.Rounds, r.Guarded.Attempted, r.Guarded.Accepted,
+	t.rows = append(t.rows, fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %d | %.0f s |",
+		r.Subject, r.Rounds, r.Guarded.Attempted, r.Guarded.Accepted,
 		r.Twin.Attempted, r.Twin.Accepted, r.Twin.Lost, (r.Guarded.Duration+r.Twin.Duration).Seconds()))
 }
 
@@ -342,6 +327,6 @@ func (t *table) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	slices.Sort(t.rows)
-	return "\n| pause | resource | rounds | stale writes, guarded | accepted | stale writes, twin | accepted | updates lost | time |\n" +
-		"|---|---|--:|--:|--:|--:|--:|--:|--:|\n" + strings.Join(t.rows, "\n")
+	return "\n| resource | rounds | stale writes, guarded | accepted | stale writes, twin | accepted | updates lost | time |\n" +
+		"|---|--:|--:|--:|--:|--:|--:|--:|\n" + strings.Join(t.rows, "\n")
 }
