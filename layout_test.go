@@ -155,7 +155,7 @@ var budgets = map[string]int{
 	"guard":                  469,
 	"guard/guardtest":        553,
 	"sqlguard":               1_372,
-	"sqlguard/rowguard":      1_058,
+	"sqlguard/rowguard":      1_039,
 	"sqlguard/stdsql":        2_599,
 	"internal/pgadmit":       351,
 	"internal/pgwrite":       1_917,
@@ -181,7 +181,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 51_600
+const allLines = 51_581
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -28,19 +28,15 @@ type door struct {
 
 func (e env) doors() map[string]door {
 	set := func(writer string) rowguard.Set { return rowguard.Set{"writer": writer} }
-	manual := func(named bool) door {
+	manual := func(as, alias string) door {
 		return door{manual: true, write: func(ctx context.Context, rows *rowguard.Table, writer string) error {
 			own, err := rows.Fence(ctx, 42)
 			if err != nil {
 				return err
 			}
-			f := own.Clauses("a", writer)
-			text, args := "UPDATE fence.accounts AS a SET writer = $1, "+f.Set+" WHERE "+f.Where, f.Args
-			if named {
-				f := own.Named("", pgx.NamedArgs{"writer": writer})
-				text, args = "UPDATE fence.accounts SET writer = @writer, "+f.Set+" WHERE "+f.Where, []any{f.Args}
-			}
-			tag, err := rows.Guard.DB.(execer).Exec(ctx, e.sql(text), args...)
+			f := own.Clauses(alias, writer)
+			text := "UPDATE fence.accounts" + as + " SET writer = $1, " + f.Set + " WHERE " + f.Where
+			tag, err := rows.Guard.DB.(execer).Exec(ctx, e.sql(text), f.Args...)
 			if err == nil && tag.RowsAffected() == 0 {
 				err = rows.Explain(ctx, 42)
 			}
@@ -75,7 +71,7 @@ func (e env) doors() map[string]door {
 			}
 			return rows.Update(ctx, 42, set(writer))
 		}},
-		"Fence": manual(false), "Fence, by name": manual(true),
+		"Fence": manual(" AS a", "a"), "Fence, without an alias": manual("", ""),
 	}
 }
 

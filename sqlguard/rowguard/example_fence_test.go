@@ -1,10 +1,6 @@
 package rowguard_test
 
-import (
-	"fmt"
-
-	"github.com/jackc/pgx/v5"
-)
+import "fmt"
 
 // A join: the condition is on the row that the UPDATE writes, a.
 func ExampleFence() {
@@ -24,20 +20,19 @@ func ExampleFence() {
 }
 
 // A CTE: the other table that the statement writes takes its rows from the fenced UPDATE.
-// With named arguments.
-func ExampleFence_Named() {
+func ExampleFence_cte() {
 	own, err := accounts.Fence(ctx, 42)
 	if err != nil {
 		return
 	}
-	f := own.Named("a", pgx.NamedArgs{"amount": 50})
+	f := own.Clauses("a", 50)
 	tag, err := pool.Exec(ctx, `
 		WITH paid AS (
-			UPDATE accounts AS a SET balance = a.balance - @amount, `+f.Set+`
-			 WHERE a.balance >= @amount AND `+f.Where+`
+			UPDATE accounts AS a SET balance = a.balance - $1, `+f.Set+`
+			 WHERE a.balance >= $1 AND `+f.Where+`
 			RETURNING a.id
 		)
-		INSERT INTO ledger (account, amount) SELECT id, -@amount::bigint FROM paid`, f.Args)
+		INSERT INTO ledger (account, amount) SELECT id, -$1::bigint FROM paid`, f.Args...)
 	if err == nil && tag.RowsAffected() == 0 {
 		err = accounts.Explain(ctx, 42)
 	}

@@ -77,7 +77,7 @@ func TestExamplesOfTables(t *testing.T) {
 	e := withExamples(t, 33)
 	ExampleFence()
 	require.Equal(t, int64(70), e.balance())
-	ExampleFence_Named()
+	ExampleFence_cte()
 	require.Equal(t, int64(20), e.balance())
 	require.Equal(t, int64(-50), query[int64](e, "SELECT sum(amount) FROM ledger"))
 	ExampleFence_skipLocked()
@@ -87,7 +87,7 @@ func TestExamplesOfTables(t *testing.T) {
 
 	require.NoError(t, accounts.Claim(ctx, tokenOf(34)))
 	e.exec("UPDATE accounts SET state = 'ready', balance = 100")
-	for _, stale := range []func(){ExampleFence, ExampleFence_Named, ExampleFence_skipLocked} {
+	for _, stale := range []func(){ExampleFence, ExampleFence_cte, ExampleFence_skipLocked} {
 		stale()
 		require.Equal(t, "100 ready 34", query[string](e, "SELECT concat_ws(' ', balance, state, last_token) FROM accounts WHERE id = 42"))
 	}
@@ -129,7 +129,7 @@ func TestWhereTheConditionStands(t *testing.T) {
 		require.NoError(t, tx.Commit(t.Context()))
 		<-done
 	}
-	for name, right := range map[string]func(){"on the row of a join": ExampleFence, "in a CTE": ExampleFence_Named} {
+	for name, right := range map[string]func(){"on the row of a join": ExampleFence, "in a CTE": ExampleFence_cte} {
 		overtaken(right)
 		require.Equal(t, int64(110), e.balance(), name)
 		require.Equal(t, "34 h34", e.row(), name)

@@ -3,11 +3,8 @@ package rowguard
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/pgwrite"
@@ -99,34 +96,18 @@ type Clauses struct {
 // Clauses returns the SET, the WHERE and the arguments of a statement. alias is the
 // table's alias in the statement, or "" if it has none. It is quoted verbatim. args
 // are the values of the statement's own placeholders, $1 to $n, without pgx's option
-// arguments. The Fence's placeholders have the four numbers after n, so a statement
-// must use Where.
+// arguments, and without named ones. The Fence's placeholders have the four numbers after
+// n, so a statement must use Where.
 //
 // A statement with two fences passes the Args of the first Clauses to the second call,
 // and is sent with the Args of the second. If Set and Where need different aliases, call
 // Clauses twice with the same args: both calls use the same placeholders.
 func (f Fence) Clauses(alias string, args ...any) Clauses {
-	c := Clauses{Set: f.set(alias, placeholdersFrom(len(args)+1)), Where: f.where(alias, placeholdersFrom(len(args)+1)), Args: slices.Clone(args)}
+	p := placeholdersFrom(len(args) + 1)
+	c := Clauses{Set: f.set(alias, p), Where: f.where(alias, p), Args: slices.Clone(args)}
 	if f.table != nil {
 		c.Args = append(c.Args, f.text, f.text, f.tok.Number, f.tok.Holder)
 	}
-	return c
-}
-
-// NamedClauses are [Clauses] whose placeholders have names.
-type NamedClauses struct {
-	Set, Where string
-	Args       pgx.NamedArgs
-}
-
-// Named is [Fence.Clauses] for a statement with [pgx.NamedArgs]. Its Args are a copy of
-// args with four more, whose names begin with "fence_". A statement with two fences
-// cannot use named arguments.
-func (f Fence) Named(alias string, args pgx.NamedArgs) NamedClauses {
-	p := placeholders{"@fence_key", "@fence_text", "@fence_number", "@fence_holder"}
-	c := NamedClauses{Set: f.set(alias, p), Where: f.where(alias, p), Args: pgx.NamedArgs{}}
-	maps.Copy(c.Args, args)
-	c.Args[p.key[1:]], c.Args[p.text[1:]], c.Args[p.number[1:]], c.Args[p.holder[1:]] = f.text, f.text, f.tok.Number, f.tok.Holder
 	return c
 }
 

@@ -69,7 +69,7 @@ func TestHostileColumnsAndTables(t *testing.T) {
 	}
 	q := func(name string) string { return pgx.Identifier{name}.Sanitize() }
 	for i, evil := range []string{
-		`we"ird'; DROP TABLE accounts; --`, `"table"`, `"key"`, `/* set */`, `/* own */`, `$1`, `@fence_key`, `$$ \ %s ?`, "größe", "select", `t."last_token"`, ` `, "a\nb",
+		`we"ird'; DROP TABLE accounts; --`, `"table"`, `"key"`, `/* set */`, `/* own */`, `$1`, `@key`, `$$ \ %s ?`, "größe", "select", `t."last_token"`, ` `, "a\nb",
 	} {
 		column := func(n int) string { return evil + strings.Repeat("x", n) }
 		_, err := e.pool.Exec(e.base, "CREATE TABLE "+pgx.Identifier{e.schema, evil}.Sanitize()+" ("+q(column(1))+" text PRIMARY KEY, "+q(column(2))+" bigint, "+q(column(3))+" text, "+q(column(4))+" text)")
@@ -88,11 +88,8 @@ func TestHostileColumnsAndTables(t *testing.T) {
 			require.NoError(t, rows.Upsert(ctx, key, set), evil)
 			own, err := rows.Fence(ctx, key)
 			require.NoError(t, err)
-			f, named := own.Clauses(evil), own.Named(evil, nil)
-			update := "UPDATE " + rows.Name.Sanitize() + " AS " + q(evil) + " SET "
-			_, err = pool.Exec(ctx, update+f.Set+" WHERE "+f.Where, f.Args...)
-			require.NoError(t, err, evil)
-			_, err = pool.Exec(ctx, update+named.Set+" WHERE "+named.Where, named.Args)
+			f := own.Clauses(evil)
+			_, err = pool.Exec(ctx, "UPDATE "+rows.Name.Sanitize()+" AS "+q(evil)+" SET "+f.Set+" WHERE "+f.Where, f.Args...)
 			require.NoError(t, err, evil)
 			require.NoError(t, rows.Claim(ctx, as(34)), evil)
 			require.ErrorIs(t, rows.Update(ctx, key, set), guard.ErrStale, evil)
