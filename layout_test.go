@@ -150,7 +150,7 @@ var budgets = map[string]int{
 	"token/redistoken":       2_200,
 	"token/pgtoken":          1_435,
 	"token/tokentest":        2_239,
-	"token/etcdtoken":        426,
+	"token/etcdtoken":        427,
 	"lock":                   1_573,
 	"guard":                  469,
 	"guard/guardtest":        553,
@@ -163,7 +163,7 @@ var budgets = map[string]int{
 	"httpguard":              2_306,
 	"httpguard/signature":    520,
 	"migrations":             1_408,
-	"simulations":            3_461,
+	"simulations":            3_463,
 	"simulations/httppoint":  128,
 	"simulations/pgxpoint":   520,
 	"simulations/sqlpoint":   600,
@@ -181,7 +181,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 51_581
+const allLines = 51_584
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -191,6 +191,8 @@ func (e *evidence) outcomes() []string {
 			return []string{undone}
 		case e.Verdict != nil && w.outcome == history.Refused && lost:
 			return []string{retried} // the second write was refused, and the first had been applied
+		case w.outcome == history.Failed && ended(failpoint.Applied) && f.some(func(t *transaction) bool { return t.retries && !t.claim }):
+			return []string{retried} // the second write failed
 		case (w.outcome == history.Refused || w.outcome == history.Failed) && ended(failpoint.Applied):
 			return []string{partial}
 		}

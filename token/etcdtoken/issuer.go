@@ -33,7 +33,8 @@ type Config struct {
 //
 // An error is [token.ErrUnreachable] if no endpoint has answered, or the member that has
 // answered has no leader, no room or no time. A wrong password, a refused right and a
-// certificate that is not trusted are other errors. Every method returns when its ctx ends,
+// certificate that is not trusted are other errors; with TLS 1.3, a server that refuses the
+// client's certificate may look like one that is down. Every method returns when its ctx ends,
 // with [context.Cause]. Its request may still take effect after that.
 type Issuer struct{ issuer }
 

@@ -174,7 +174,9 @@ func TestTLS(t *testing.T) {
 	}
 	for what, iss := range map[string]*etcdtoken.Issuer{
 		"a certificate that is not trusted": open(server.URL(), nil),
-		"no certificate of the client":      open(strict.URL(), &tls.Config{RootCAs: trusted}),
+		// With TLS 1.3 the server refuses after the handshake, and may close the connection before
+		// the client has read why.
+		"no certificate of the client": open(strict.URL(), &tls.Config{RootCAs: trusted, MaxVersion: tls.VersionTLS12}), //nolint:gosec // see above
 	} {
 		_, err := iss.Acquire(t.Context(), resource, "h", long)
 		require.ErrorContains(t, err, "etcdtoken: ", what)
