@@ -340,7 +340,7 @@ func TestBreakWithAGuardThatFails(t *testing.T) {
 		set("1") // it answers, and takes no writes
 		done := l.breaks("a", more...)
 		require.Equal(l, 2, done.status, done.out)
-		require.Contains(l, done.err, "fencepost: the lease was not freed, repeat the command: redis://"+server.Addr())
+		require.Contains(l, done.err, "fencepost: the lease was not freed, repeat the command: redis://"+server.Addr()+": redisguard: admit ")
 		require.Contains(l, done.out, "redis://"+server.Addr()+": uncertain: the number may be admitted or not\n")
 		require.Contains(l, done.out, "  lease    not touched\n")
 		require.Equal(l, 3, strings.Count(done.out, "it has admitted the number"), done.out)

@@ -126,7 +126,7 @@ func (c *breakCmd) raise(ctx context.Context, guards []target, tok token.Token) 
 	for _, g := range guards {
 		limit := c.Wait + 2*connect.Timeout
 		bounded, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
-		refusal := g.Admit(bounded, tok)
+		refusal := connect.WithCause(bounded, g.Admit(bounded, tok))
 		cancel()
 		var stale *guard.StaleError
 		says := "it has admitted the number, and refuses lower ones"
@@ -138,7 +138,7 @@ func (c *breakCmd) raise(ctx context.Context, guards []target, tok token.Token) 
 			says = fmt.Sprintf("its mark is %d of %s, and it refuses lower ones", stale.Mark.Number, cli.Visible(stale.Mark.Holder))
 		default:
 			says = "uncertain: the number may be admitted or not"
-			err = errors.Join(err, fmt.Errorf("the lease was not freed, repeat the command: %s: %w", g.name, connect.WithCause(bounded, refusal)))
+			err = errors.Join(err, fmt.Errorf("the lease was not freed, repeat the command: %s: %w", g.name, refusal))
 		}
 		done = append(done, []string{"guard", g.name + ": " + says})
 	}
