@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"os"
@@ -426,4 +427,50 @@ func TestBreakRefusesFlags(t *testing.T) {
 	l.requireHeldBy(a)
 	requireFailed(t, execute(t, "locks", "list"), 2, "give --redis=URL, --postgres=URL or --etcd=URL")
 	requireFailed(t, l.run("show", ""), 2, "must not be empty")
+}
+
+// A row that the role does not see, or that is in another table: its holder would write on.
+func TestBreakFindsTheRow(t *testing.T) {
+	t.Parallel()
+	l := newLocked(t, "postgres")
+	a := l.acquire("a")
+	l.claim(a)
+	hidden := l.schema + "_hidden"
+	for _, sql := range []string{
+		"CREATE SCHEMA " + hidden, "CREATE TABLE " + hidden + ".accounts (id bigint PRIMARY KEY)",
+		"SELECT " + pgtest.In(l.schema, "add_mark_columns") + "('" + hidden + ".accounts')",
+	} {
+		pgtest.Exec(t, l.pool, sql)
+	}
+	t.Cleanup(func() {
+		_, err := l.pool.Exec(context.WithoutCancel(t.Context()), "DROP SCHEMA "+hidden+" CASCADE")
+		require.NoError(t, err)
+	})
+	done := l.run("break", l.resource, "--holder", "a", "--guard", testenv.PostgresURL(t)+"&search_path="+hidden, "--row", "accounts.id=42")
+	require.Equal(t, 2, done.status, done.out)
+	require.Contains(t, done.err, "the lease was not freed, repeat the command: accounts.id=42: this role has found no such row")
+	l.requireHeldBy(a)
+	require.NoError(t, l.table.Update(token.NewContext(t.Context(), a), 42, rowguard.Set{"balance": 1}), "the twin")
+}
+
+// A mark of another holder, as of a break at the same time, or the floor is above the new
+// number and refuses it. The row's own mark is lower, or there is none.
+func TestBreakRaisesAboveWhatRefusesIt(t *testing.T) {
+	onEachLock(t, func(l *locked) {
+		url, ahead := testenv.PostgresURL(l.T), int64(6*60*60*100_000) // 6 h
+		a := l.acquire("a")
+		l.claim(a)
+		require.NoError(l, l.marks.Admit(l.Context(), token.Token{Resource: l.resource, Number: a.Number + ahead, Holder: "x"}))
+		done := l.run("break", l.resource, "--holder", "a", "--guard", url, "--row", l.schema+".accounts.id=42")
+		require.Zero(l, done.status, done.err)
+		require.ErrorIs(l, l.table.Update(token.NewContext(l.Context(), a), 42, rowguard.Set{"balance": 1}), guard.ErrStale)
+
+		l.resource += "/other"
+		b := l.acquire("b")
+		b.Number += 2 * ahead // the issuer has forgotten it
+		pgtest.Exec(l.T, l.pool, "UPDATE "+pgtest.In(l.schema, "floor")+" SET number = $1", b.Number)
+		done = l.run("break", l.resource, "--holder", "b", "--guard", url)
+		require.Zero(l, done.status, done.err)
+		require.ErrorIs(l, l.marks.Admit(l.Context(), b), guard.ErrStale)
+	})
 }

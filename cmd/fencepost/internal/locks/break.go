@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,9 @@ import (
 	"os/user"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
 	"github.com/fencepost/fencepost/guard"
@@ -120,7 +124,8 @@ func (c *breakCmd) depose(ctx context.Context, store connect.Issuer, guards []ta
 }
 
 // raise has each guard admit tok, as a successor's claim does. If a guard has admitted the
-// holder with a number that the issuer has forgotten, raise returns that number.
+// holder with a number that the issuer has forgotten, or has a floor above tok, raise returns
+// that number.
 func (c *breakCmd) raise(ctx context.Context, guards []target, tok token.Token) (done [][]string, above int64, err error) {
 	done = [][]string{{"number", fmt.Sprintf("%d: later holders have a higher one", tok.Number)}}
 	for _, g := range guards {
@@ -132,8 +137,8 @@ func (c *breakCmd) raise(ctx context.Context, guards []target, tok token.Token) 
 		says := "it has admitted the number, and refuses lower ones"
 		switch {
 		case refusal == nil:
-		case errors.As(refusal, &stale) && stale.Mark.Holder == c.Holder:
-			above, says = stale.Mark.Number, fmt.Sprintf("it has admitted the holder with %d", stale.Mark.Number)
+		case errors.As(refusal, &stale) && stale.Mark.Number > 0 && (stale.Mark.Holder == c.Holder || stale.Mark.Holder == ""):
+			above, says = stale.Mark.Number, fmt.Sprintf("it admits the holder with %d", stale.Mark.Number)
 		case stale != nil && stale.Mark.Number > 0:
 			says = fmt.Sprintf("its mark is %d of %s, and it refuses lower ones", stale.Mark.Number, cli.Visible(stale.Mark.Holder))
 		default:
@@ -202,9 +207,32 @@ func (c *breakCmd) open(ctx context.Context, schema string) (targets []target, e
 			return targets, fmt.Errorf("--row: %q: want TABLE.KEY=VALUE with the end of the lock's name as VALUE, and one PostgreSQL in --guard", row)
 		}
 		t := &rowguard.Table{Guard: postgres[0], Name: names[:last], Key: names[last], Prefix: prefix}
-		targets = append(targets, target{row, t, func() {}})
+		targets = append(targets, target{row, ownMark{t}, func() {}})
 	}
 	return targets, nil
+}
+
+// ownMark is a row with a mark of its own.
+type ownMark struct{ *rowguard.Table }
+
+// Admit raises the row's mark, which alone decides about an UPDATE: not if the row is hidden
+// from the role or in another table, or if the marks table refuses tok.
+func (m ownMark) Admit(ctx context.Context, tok token.Token) error {
+	var stale *guard.StaleError
+	err := m.Table.Admit(ctx, tok)
+	if err != nil && !errors.As(err, &stale) {
+		return err
+	}
+	raised := fmt.Sprintf("SELECT FROM %s WHERE %s::text = $1 AND last_token >= $2", m.Name.Sanitize(), pgx.Identifier{m.Key}.Sanitize())
+	rows, failed := m.Guard.DB.(*pgxpool.Pool).Exec(ctx, raised, pgx.QueryExecModeExec, strings.TrimPrefix(tok.Resource, m.Prefix), tok.Number)
+	switch {
+	case failed != nil || rows.RowsAffected() > 0:
+		return cmp.Or(failed, err)
+	case stale == nil:
+		return errors.New("this role has found no such row: if there is none, leave out --row")
+	}
+	stale.Mark.Holder = "" // a higher number raises both marks
+	return err
 }
 
 func (c *breakCmd) connect(ctx context.Context, url, schema string) (store guard.Store, end func(), err error) {
