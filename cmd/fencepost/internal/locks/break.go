@@ -97,24 +97,30 @@ func (c *breakCmd) check() (by string, err error) {
 }
 
 // depose raises the issuer and each guard above the holder's number, and returns what was
-// done: nil if another holder has the lock now.
+// done: nil if no guard was changed, as if another holder has the lock now.
 func (c *breakCmd) depose(ctx context.Context, store connect.Issuer, guards []target, by string) (done [][]string, now token.State, err error) {
+	deposes := func() bool {
+		now, err = store.Inspect(ctx, c.Name)
+		ours := now.Holder == "" || now.Holder == c.Holder
+		if !ours && done != nil {
+			err = fmt.Errorf("a guard still admits the deposed holder, and %s has the lock now", cli.Visible(now.Holder))
+		}
+		return err == nil && ours
+	}
 	above := c.Number
 	for range 10 {
-		if now, err = store.Inspect(ctx, c.Name); err != nil || now.Holder != "" && now.Holder != c.Holder {
-			return nil, now, err
+		if !deposes() {
+			return done, now, err
 		}
 		// The clock is above the number of a holder that the issuer has forgotten.
 		number := max(now.Number, above, time.Now().UnixMicro()/10) + 1
 		if err = store.Recover(ctx, c.Name, number); errors.Is(err, token.ErrLost) {
 			continue // a grant has a higher number: perhaps a successor's, or on Redis that of another lock
-		} else if err != nil {
-			return nil, now, err
 		}
 		// A successor that was granted before Recover has a lower number. If the holder still has
 		// the lock, there was none.
-		if now, err = store.Inspect(ctx, c.Name); err != nil || now.Holder != "" && now.Holder != c.Holder {
-			return nil, now, err
+		if err != nil || !deposes() {
+			return done, now, err
 		}
 		if done, above, err = c.raise(ctx, guards, token.Token{Resource: c.Name, Number: number, Holder: by}); above == 0 {
 			return done, now, err
@@ -206,8 +212,8 @@ func (c *breakCmd) open(ctx context.Context, schema string) (targets []target, e
 		if len(postgres) != 1 || last == 0 || value == "" || !ends {
 			return targets, fmt.Errorf("--row: %q: want TABLE.KEY=VALUE with the end of the lock's name as VALUE, and one PostgreSQL in --guard", row)
 		}
-		t := &rowguard.Table{Guard: postgres[0], Name: names[:last], Key: names[last], Prefix: prefix}
-		targets = append(targets, target{row, ownMark{t}, func() {}})
+		mark := ownMark{&rowguard.Table{Guard: postgres[0], Name: names[:last], Key: names[last], Prefix: prefix}}
+		targets = append(targets, target{row, mark, func() {}})
 	}
 	return targets, nil
 }

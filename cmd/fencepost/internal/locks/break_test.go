@@ -112,3 +112,36 @@ func TestBreakSparesASuccessor(t *testing.T) {
 		}
 	}
 }
+
+// A guard has admitted the holder with a number that the issuer has forgotten, so that the
+// guards are raised twice. In between a successor has acquired, or the number is refused. What
+// was done is returned, and is not called nothing.
+func TestBreakReturnsWhatItHasDone(t *testing.T) {
+	t.Parallel()
+	pool, schema := testenv.Postgres(t)
+	iss := &pgtoken.Issuer{DB: pool, Schema: schema}
+	t.Cleanup(func() { require.NoError(t, iss.Close()) })
+	for name, days := range map[string]int64{"a guard still admits the deposed holder, and b has the lock now": 0, token.ErrTooFarAhead.Error(): 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			resource := schema + "/" + name[:9]
+			a, err := iss.Acquire(t.Context(), resource, "a", pgtest.Long)
+			require.NoError(t, err)
+			a.Token.Number += 60*60*100_000 + days*token.MaxAhead
+			marks := &sqlguard.Guard{DB: pool, Schema: schema}
+			require.NoError(t, marks.Admit(t.Context(), a.Token))
+			between := &between{Issuer: iss, Store: marks, nth: 5, happens: func() { // behind inspect, recover, inspect, admit
+				require.NoError(t, iss.Release(t.Context(), a.Token))
+				_, err := iss.Acquire(t.Context(), resource, "b", pgtest.Long)
+				require.NoError(t, err)
+			}}
+			if days > 0 {
+				between.nth = 0
+			}
+			c := &breakCmd{Name: resource, Holder: "a", Wait: time.Second, Guard: []string{"the store"}}
+			done, _, err := c.depose(t.Context(), between, []target{{"the store", between, nil}}, "the operator")
+			require.ErrorContains(t, err, name)
+			require.Contains(t, fmt.Sprint(done), fmt.Sprintf("it admits the holder with %d", a.Token.Number))
+		})
+	}
+}
