@@ -412,6 +412,7 @@ func TestBreakRefusesFlags(t *testing.T) {
 		"no URL":            {[]string{"--guard", "sekret"}, "--guard: neither a postgres:// or redis:// URL nor a DSN of MySQL"},
 		"a wrong URL":       {[]string{"--guard", "postgres://u:sek%ret@h/db"}, "--guard: neither a postgres:// or redis:// URL nor a DSN of MySQL"},
 		"a row elsewhere":   {[]string{"--guard", url, "--row", "accounts.id=43"}, `nothing was changed: --row: "accounts.id=43": want TABLE.KEY=VALUE`},
+		"half of a key":     {[]string{"--guard", url, "--row", "accounts.id=2"}, "with the lock's name behind the prefix of the table as VALUE"},
 		"a row of no table": {[]string{"--guard", url, "--row", "id=42"}, "want TABLE.KEY=VALUE"},
 		"a row of Redis":    {[]string{"--guard", testenv.RedisURL(t), "--row", "accounts.id=42"}, "one PostgreSQL in --guard"},
 	} {

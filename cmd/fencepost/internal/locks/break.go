@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"regexp"
 	"strings"
 	"time"
 
@@ -187,6 +188,8 @@ type target struct {
 	close func()
 }
 
+var halves = regexp.MustCompile(`\pL\n\pL|\pN\n\pN`) // account/4 and 2, which is the key of account/2
+
 // open connects to the guards, so that a wrong flag changes nothing.
 func (c *breakCmd) open(ctx context.Context, schema string) (targets []target, err error) {
 	ctx, cancel := connect.Within(ctx)
@@ -209,8 +212,8 @@ func (c *breakCmd) open(ctx context.Context, schema string) (targets []target, e
 		names := strings.Split(column, ".")
 		last := len(names) - 1
 		prefix, ends := strings.CutSuffix(c.Name, value)
-		if len(postgres) != 1 || last == 0 || value == "" || !ends {
-			return targets, fmt.Errorf("--row: %q: want TABLE.KEY=VALUE with the end of the lock's name as VALUE, and one PostgreSQL in --guard", row)
+		if len(postgres) != 1 || last == 0 || value == "" || !ends || halves.MatchString(prefix+"\n"+value) {
+			return targets, fmt.Errorf("--row: %q: want TABLE.KEY=VALUE with the lock's name behind the prefix of the table as VALUE, and one PostgreSQL in --guard", row)
 		}
 		mark := ownMark{&rowguard.Table{Guard: postgres[0], Name: names[:last], Key: names[last], Prefix: prefix}}
 		targets = append(targets, target{row, mark, func() {}})
