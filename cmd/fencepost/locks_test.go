@@ -405,6 +405,7 @@ func TestBreakRefusesFlags(t *testing.T) {
 	}{
 		"both ways":         {[]string{"--unfenced", "--guard", url}, "--unfenced excludes --guard and --row"},
 		"no wait":           {[]string{"--guard", url, "--wait", "0s"}, "wait: 0s: must be at least 1ms"},
+		"a huge number":     {[]string{"--guard", url, "--number", "9223372036854775807"}, `number "9223372036854775807" must be 1 to 999999999999999`},
 		"a long reason":     {[]string{"--guard", url, "--reason", strings.Repeat("x", 300)}, "must be at most 200 bytes"},
 		"no server":         {[]string{"--guard", "redis://u:sekret@127.0.0.1:1"}, "nothing was changed: redis at 127.0.0.1:1 cannot be used"},
 		"no PostgreSQL":     {[]string{"--guard", "postgres://u:sekret@127.0.0.1:1/db"}, "nothing was changed: postgres cannot be used"},

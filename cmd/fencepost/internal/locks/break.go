@@ -93,7 +93,7 @@ func (c *breakCmd) check() (by string, err error) {
 		by += " by " + u.Username
 	}
 	by = strings.TrimSuffix(by+": "+c.Reason, ": ")
-	_, err = token.New(c.Name, 1, by)
+	_, err = token.New(c.Name, max(c.Number, 1), by)
 	return by, err
 }
 
