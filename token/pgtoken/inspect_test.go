@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -178,4 +179,20 @@ func TestInspectInASchemaOfAnyName(t *testing.T) {
 	state, err := (&pgtoken.Issuer{DB: pool, Schema: odd}).Inspect(t.Context(), resource)
 	require.NoError(t, err)
 	require.Equal(t, token.State{Resource: resource}, state)
+}
+
+// A lease that is longer than a [time.Duration], acquired by hand, does not hide the others.
+func TestInspectOfALeaseThatNeverEnds(t *testing.T) {
+	t.Parallel()
+	pool, schema := testenv.Postgres(t)
+	iss := closed(t, &pgtoken.Issuer{DB: pool, Schema: schema})
+	pgtest.Acquire(t, iss, "holder")
+	pgtest.Exec(t, pool, "SELECT "+pgtest.In(schema, "acquire")+"('a', 'holder', '300 years'), "+pgtest.In(schema, "acquire")+"('b', 'holder', '1 year')")
+	pgtest.Exec(t, pool, "UPDATE "+pgtest.In(schema, "leases")+" SET expires_at = 'infinity' WHERE resource = 'b'")
+	found := locks(t, iss, "")
+	require.Len(t, found, 3)
+	for _, s := range []token.State{found[0], found[2]} {
+		require.Equal(t, "holder", s.Holder)
+		require.Greater(t, s.Remaining, 289*365*24*time.Hour)
+	}
 }
