@@ -476,3 +476,28 @@ func TestBreakRaisesAboveWhatRefusesIt(t *testing.T) {
 		require.ErrorIs(l, l.marks.Admit(l.Context(), b), guard.ErrStale)
 	})
 }
+
+// The rights in Redis that docs/locks.md and docs/stuck.md name.
+func TestTheRightsToLookAreEnough(t *testing.T) {
+	t.Parallel()
+	words := []any{"ACL"}
+	for _, of := range [][]string{{"locks.md", "ACL (SETUSER operator on >… ~fencepost:[^`]*[+]scan)"}, {"stuck.md", "in Redis also `([+][^`]*)`"}} {
+		page, err := os.ReadFile("../../docs/" + of[0])
+		require.NoError(t, err)
+		found := regexp.MustCompile(of[1]).FindSubmatch(page)
+		require.NotNil(t, found, of[0])
+		for _, word := range strings.Fields(string(found[1])) {
+			words = append(words, word)
+		}
+	}
+	server := testenv.OwnRedis(t)
+	iss := &redistoken.Issuer{Client: server.Client()}
+	t.Cleanup(func() { require.NoError(t, iss.Close()) })
+	a := pgtest.Acquire(t, iss, "a")
+	require.NoError(t, server.Client().Do(t.Context(), words...).Err())
+	for _, args := range [][]string{{"list"}, {"show", a.Resource}} {
+		done := execute(t, append([]string{"locks", "--redis", "redis://operator:%E2%80%A6@" + server.Addr()}, args...)...)
+		require.Zero(t, done.status, done.err)
+		require.Contains(t, done.out, a.Resource)
+	}
+}
