@@ -390,7 +390,7 @@ func TestBreakAtAGuardOnMySQL(t *testing.T) {
 	done := l.run("break", l.resource, "--holder", "a", "--guard", m.flags[1])
 	require.Zero(t, done.status, done.err)
 	require.ErrorIs(t, paused(), guard.ErrEvicted)
-	require.Regexp(t, `(?m)^  guard +root@tcp\(\S+: it has admitted the number, and refuses lower ones$`, done.out)
+	require.Regexp(t, `(?m)^  guard +mysql at 127.0.0.1:\d+, database \S+: it has admitted the number, and refuses lower ones$`, done.out)
 	require.ErrorIs(t, write(a), guard.ErrStale)
 	require.NoError(t, write(l.acquire("b")))
 }
@@ -499,5 +499,26 @@ func TestTheRightsToLookAreEnough(t *testing.T) {
 		done := execute(t, append([]string{"locks", "--redis", "redis://operator:%E2%80%A6@" + server.Addr()}, args...)...)
 		require.Zero(t, done.status, done.err)
 		require.Contains(t, done.out, a.Resource)
+	}
+}
+
+// Passwords with a space. The PostgreSQL of the tests asks for none.
+func TestBreakPrintsNoPassword(t *testing.T) {
+	t.Parallel()
+	l, m := newLocked(t, "redis"), newMarkedMySQL(t)
+	config, err := pgx.ParseConfig(testenv.PostgresURL(t))
+	require.NoError(t, err)
+	settings := fmt.Sprintf("host=%s port=%d user=%s dbname=%s sslmode=disable password=", config.Host, config.Port, config.User, config.Database)
+	user := "'" + l.schema + "'@'127.0.0.1'"
+	for _, sql := range []string{"CREATE USER " + user + " IDENTIFIED BY 'my sekret'", "GRANT ALL ON *.* TO " + user} {
+		_, err = m.ExecContext(t.Context(), sql)
+		require.NoError(t, err)
+	}
+	defer func() { _, _ = m.ExecContext(t.Context(), "DROP USER "+user) }()
+	for _, guard := range []string{settings + `my\ sekret`, settings + "my&sekret", settings + `'my sekret'`, strings.Replace(m.flags[1], "root@", l.schema+":my sekret@", 1)} {
+		done := l.run("break", l.resource, "--holder", "a", "--guard", guard)
+		require.Zero(t, done.status, done.err)
+		require.Contains(t, done.out, "127.0.0.1")
+		require.NotContains(t, done.out, "sekret")
 	}
 }

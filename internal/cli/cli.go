@@ -94,7 +94,7 @@ func UntilSignal(ctx context.Context) (context.Context, func()) {
 var secrets = []*regexp.Regexp{
 	regexp.MustCompile(`([[:alpha:]][[:alnum:]+.-]*://)\S*(@)`),
 	regexp.MustCompile(`([^\s:"'=]+:)\S+(@(?:[[:alnum:]]*\(|(?:tcp|unix)?/))`), // a DSN of MySQL
-	regexp.MustCompile(`(?i)(pass(?:word|wd|phrase)?\s*=\s*)(?:'(?:\\.|[^'\\])*'?|[^\s&]+)`),
+	regexp.MustCompile(`(?i)(pass(?:word|wd|phrase)?\s*=\s*)(?:'(?:\\.|[^'\\])*'?|(?:\\.|[^\s\\])+)`),
 	regexp.MustCompile(`(with args beginning with:).*`),
 }
 

@@ -196,9 +196,9 @@ func (c *breakCmd) open(ctx context.Context, schema string) (targets []target, e
 	defer cancel()
 	var postgres []*sqlguard.Guard
 	for _, url := range c.Guard {
-		store, end, err := c.connect(ctx, url, schema)
+		name, store, end, err := c.connect(ctx, url, schema)
 		if end != nil {
-			targets = append(targets, target{cli.Redacted(url), store, end})
+			targets = append(targets, target{name, store, end})
 		}
 		if err != nil {
 			return targets, connect.WithCause(ctx, err)
@@ -244,26 +244,26 @@ func (m ownMark) Admit(ctx context.Context, tok token.Token) error {
 	return err
 }
 
-func (c *breakCmd) connect(ctx context.Context, url, schema string) (store guard.Store, end func(), err error) {
+func (c *breakCmd) connect(ctx context.Context, url, schema string) (name string, store guard.Store, end func(), err error) {
 	const application = "fencepost locks break"
 	scheme, _, isURL := strings.Cut(url, "://")
 	if scheme == "redis" || scheme == "rediss" || scheme == "unix" {
 		client, ping, err := connect.Redis(url, "--guard")
 		if err != nil {
-			return nil, nil, err
+			return "", nil, nil, err
 		}
-		return &redisguard.Guard{Client: client}, func() { client.Close() }, ping(ctx)
+		return cli.Redacted(url), &redisguard.Guard{Client: client}, func() { client.Close() }, ping(ctx)
 	}
 	if pool, ping, err := connect.Pool(url, "--guard", application); err == nil {
-		return &sqlguard.Guard{DB: pool, Schema: schema, IdleTimeout: c.Wait}, pool.Close, ping(ctx)
+		return cli.Redacted(url), &sqlguard.Guard{DB: pool, Schema: schema, IdleTimeout: c.Wait}, pool.Close, ping(ctx)
 	}
 	server, err := (&connect.Database{MySQL: url}).Server(application)
 	if isURL || err != nil {
-		return nil, nil, connect.BadURL("--guard: neither a postgres:// or redis:// URL nor a DSN of MySQL")
+		return "", nil, nil, connect.BadURL("--guard: neither a postgres:// or redis:// URL nor a DSN of MySQL")
 	}
 	db, err := server.Open(ctx)
 	if err != nil {
-		return nil, nil, err
+		return "", nil, nil, err
 	}
-	return &stdsql.Guard{DB: db, Dialect: stdsql.MySQL, IdleTimeout: c.Wait}, func() { db.Close() }, nil
+	return "mysql at " + server.Address + ", database " + server.Database, &stdsql.Guard{DB: db, Dialect: stdsql.MySQL, IdleTimeout: c.Wait}, func() { db.Close() }, nil
 }
