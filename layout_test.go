@@ -174,14 +174,14 @@ var budgets = map[string]int{
 	"internal/register":      805,
 	"internal/timeline":      763,
 	"internal/test":          3_296,
-	"cmd/fencepost":          5_833,
+	"cmd/fencepost":          5_827,
 	"contrib":                2_875,
 	"examples":               1_432,
 	"lab":                    1_814,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 51_621
+const allLines = 51_615
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

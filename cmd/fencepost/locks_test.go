@@ -463,6 +463,8 @@ func TestBreakRaisesAboveWhatRefusesIt(t *testing.T) {
 		a := l.acquire("a")
 		l.claim(a)
 		require.NoError(l, l.marks.Admit(l.Context(), token.Token{Resource: l.resource, Number: a.Number + ahead, Holder: "x"}))
+		a.Number += ahead / 2 // the issuer has forgotten it
+		pgtest.Exec(l.T, l.pool, "UPDATE "+l.table.Name.Sanitize()+" SET last_token = $1", a.Number)
 		done := l.run("break", l.resource, "--holder", "a", "--guard", url, "--row", l.schema+".accounts.id=42")
 		require.Zero(l, done.status, done.err)
 		require.ErrorIs(l, l.table.Update(token.NewContext(l.Context(), a), 42, rowguard.Set{"balance": 1}), guard.ErrStale)

@@ -130,9 +130,8 @@ func (c *breakCmd) depose(ctx context.Context, store connect.Issuer, guards []ta
 	return done, now, errors.Join(errors.New("the numbers of the lock rise meanwhile: repeat the command"), err)
 }
 
-// raise has each guard admit tok, as a successor's claim does. If a guard has admitted the
-// holder with a number that the issuer has forgotten, or has a floor above tok, raise returns
-// that number.
+// raise has each guard admit tok, as a successor's claim does. If a guard still admits the
+// holder above tok, raise returns the number of the holder's mark there, or the floor.
 func (c *breakCmd) raise(ctx context.Context, guards []target, tok token.Token) (done [][]string, above int64, err error) {
 	done = [][]string{{"number", fmt.Sprintf("%d: later holders have a higher one", tok.Number)}}
 	for _, g := range guards {
@@ -188,8 +187,6 @@ type target struct {
 	close func()
 }
 
-var halves = regexp.MustCompile(`\pL\n\pL|\pN\n\pN`) // account/4 and 2, which is the key of account/2
-
 // open connects to the guards, so that a wrong flag changes nothing.
 func (c *breakCmd) open(ctx context.Context, schema string) (targets []target, err error) {
 	ctx, cancel := connect.Within(ctx)
@@ -212,32 +209,29 @@ func (c *breakCmd) open(ctx context.Context, schema string) (targets []target, e
 		names := strings.Split(column, ".")
 		last := len(names) - 1
 		prefix, ends := strings.CutSuffix(c.Name, value)
-		if len(postgres) != 1 || last == 0 || value == "" || !ends || halves.MatchString(prefix+"\n"+value) {
+		half, _ := regexp.MatchString(`\pL\n\pL|\pN\n\pN`, prefix+"\n"+value) // account/4 and 2, which is the key of account/2
+		if len(postgres) != 1 || last == 0 || value == "" || !ends || half {
 			return targets, fmt.Errorf("--row: %q: want TABLE.KEY=VALUE with the lock's name behind the prefix of the table as VALUE, and one PostgreSQL in --guard", row)
 		}
-		mark := ownMark{&rowguard.Table{Guard: postgres[0], Name: names[:last], Key: names[last], Prefix: prefix}}
-		targets = append(targets, target{row, mark, func() {}})
+		targets = append(targets, target{row, ownMark{&rowguard.Table{Guard: postgres[0], Name: names[:last], Key: names[last], Prefix: prefix}}, func() {}})
 	}
 	return targets, nil
 }
 
-// ownMark is a row with a mark of its own.
+// ownMark is a row whose own mark alone decides about an UPDATE. A claim does not raise it if
+// the role does not see the row, or if the marks table refuses the token.
 type ownMark struct{ *rowguard.Table }
 
-// Admit raises the row's mark, which alone decides about an UPDATE: not if the row is hidden
-// from the role or in another table, or if the marks table refuses tok.
 func (m ownMark) Admit(ctx context.Context, tok token.Token) error {
-	var stale *guard.StaleError
-	err := m.Table.Admit(ctx, tok)
+	stale, err := &guard.StaleError{Mark: guard.Mark{Number: tok.Number}}, m.Table.Admit(ctx, tok)
 	if err != nil && !errors.As(err, &stale) {
 		return err
 	}
 	raised := fmt.Sprintf("SELECT FROM %s WHERE %s::text = $1 AND last_token >= $2", m.Name.Sanitize(), pgx.Identifier{m.Key}.Sanitize())
-	rows, failed := m.Guard.DB.(*pgxpool.Pool).Exec(ctx, raised, pgx.QueryExecModeExec, strings.TrimPrefix(tok.Resource, m.Prefix), tok.Number)
-	switch {
-	case failed != nil || rows.RowsAffected() > 0:
+	rows, failed := m.Guard.DB.(*pgxpool.Pool).Exec(ctx, raised, pgx.QueryExecModeExec, strings.TrimPrefix(tok.Resource, m.Prefix), stale.Mark.Number)
+	if failed != nil || rows.RowsAffected() > 0 {
 		return cmp.Or(failed, err)
-	case stale == nil:
+	} else if err == nil {
 		return errors.New("this role has found no such row: if there is none, leave out --row")
 	}
 	stale.Mark.Holder = "" // a higher number raises both marks
