@@ -47,7 +47,8 @@
 //
 // internal has what these packages share: pgwrite sends the guarded writes to PostgreSQL,
 // history has the rules by which a recorded run is judged, and timeline draws it as a page.
-// contrib has modules of their own: etcdguard, gormguard, otelfence and redisquorum.
+// contrib has modules of their own: etcdguard, gormguard, natstoken, otelfence, redisquorum,
+// zktoken.
 // lab is a module that no other module imports: stress tests, benchmarks, and a model that
 // is searched exhaustively. docs/design.md explains the parts.
 package fencepost

@@ -114,12 +114,14 @@ var layout = map[string][]string{
 
 	"contrib/etcdguard":   {"token", "guard", "internal/failpoint", "internal/writectx", "go.etcd.io/etcd", "google.golang.org/grpc"},
 	"contrib/gormguard":   {"guard", "sqlguard/stdsql", "gorm.io/gorm"},
+	"contrib/natstoken":   {"token", "internal/register", "github.com/nats-io/nats.go"},
 	"contrib/otelfence":   {"token", "lock", "guard", "go.opentelemetry.io/otel"},
 	"contrib/redisquorum": {"token", "internal/outage", "github.com/redis/go-redis/v9"},
+	"contrib/zktoken":     {"token", "internal/outage", "internal/register", "github.com/go-zookeeper/zk"},
 }
 
 // modules are those whose packages have a place in the layout.
-var modules = []string{".", "cmd/fencepost", "lab", "contrib/etcdguard", "contrib/gormguard", "contrib/otelfence", "contrib/redisquorum", "examples/adopt", "examples/routers"}
+var modules = []string{".", "cmd/fencepost", "lab", "contrib/etcdguard", "contrib/gormguard", "contrib/natstoken", "contrib/otelfence", "contrib/redisquorum", "contrib/zktoken", "examples/adopt", "examples/routers"}
 
 func TestImportsFollowTheLayout(t *testing.T) {
 	t.Parallel()
@@ -144,7 +146,7 @@ func TestImportsFollowTheLayout(t *testing.T) {
 // lines counted. A file counts for the longest name. A change that raises a number says why,
 // and which lines it has taken out elsewhere.
 var budgets = map[string]int{
-	".":                      53,
+	".":                      54,
 	"token":                  560,
 	"token/memtoken":         207,
 	"token/redistoken":       2_200,
@@ -171,17 +173,17 @@ var budgets = map[string]int{
 	"simulations/redispoint": 265,
 	"internal":               4_629,
 	"internal/history":       2_192,
-	"internal/register":      805,
+	"internal/register":      806,
 	"internal/timeline":      763,
 	"internal/test":          3_296,
 	"cmd/fencepost":          5_827,
-	"contrib":                2_875,
+	"contrib":                3_453,
 	"examples":               1_432,
 	"lab":                    1_814,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 51_615
+const allLines = 52_195
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()
@@ -276,7 +278,7 @@ func TestHeavyDependenciesStayInNestedModules(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("go.mod")
 	require.NoError(t, err)
-	for _, heavy := range []string{"testcontainers", "redsync", "redislock", "etcd", "opentelemetry", "gorm", "kong", "go-chi", "labstack", "gin-gonic"} {
+	for _, heavy := range []string{"testcontainers", "redsync", "redislock", "etcd", "nats-io", "zookeeper", "opentelemetry", "gorm", "kong", "go-chi", "labstack", "gin-gonic"} {
 		require.NotContains(t, string(text), heavy, "%s would lift every user's dependencies", heavy)
 	}
 }

@@ -11,8 +11,9 @@ import (
 // # What must hold
 //
 // Swap must be linearizable for each key, and durable before it returns. It must compare
-// and write in one atomic step of the store. Nothing else must be linearizable: Load,
-// Watch, and the entry that a Swap returns if it has lost, may be stale. A Store deletes no
+// and write in one atomic step of the store. Load, Watch, and the entry that a Swap returns
+// if it has lost, may be stale without harm to a holder. But a stale Load shows a lock as
+// held that was released: if the store has replicas that can be behind, ask its leader. A Store deletes no
 // record and lets none expire, since the record has the last number. It must be safe for
 // concurrent use, and each call must return soon after ctx is done.
 //

@@ -1,0 +1,194 @@
+package natstoken_test
+
+import (
+	"context"
+	"hash/fnv"
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/fencepost/fencepost/contrib/natstoken"
+	"github.com/fencepost/fencepost/internal/register"
+	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/tokentest"
+)
+
+func TestIssuerOnNATS(t *testing.T) {
+	t.Parallel()
+	conform(t, start(t, "").addr(), jetstream.KeyValueConfig{Bucket: "fencepost"}, 1)
+}
+
+func TestStressIssuerOnNATSInEightProcesses(t *testing.T) {
+	t.Parallel()
+	conform(t, start(t, "").addr(), jetstream.KeyValueConfig{Bucket: "fencepost"}, 8)
+}
+
+// conform tests issuers with connections of their own, as in processes.
+func conform(t *testing.T, url string, config jetstream.KeyValueConfig, n int) {
+	t.Helper()
+	_, js := connect(t, url)
+	all := &processes{kv: bucket(t, js, config)}
+	for range n {
+		_, js := connect(t, url)
+		all.issuers = append(all.issuers, natstoken.New(js, bucket(t, js, config)))
+	}
+	tokentest.TestIssuer(t, func(*testing.T) token.Issuer { return all })
+}
+
+func TestBucket(t *testing.T) {
+	t.Parallel()
+	_, js := connect(t, start(t, "").addr())
+	open := func(t *testing.T, config jetstream.KeyValueConfig) (*natstoken.Issuer, jetstream.KeyValue) {
+		t.Helper()
+		kv := bucket(t, js, config)
+		return natstoken.New(js, kv), kv
+	}
+	t.Run("the keys of all legal names are different and are listed", func(t *testing.T) {
+		t.Parallel()
+		iss, kv := open(t, jetstream.KeyValueConfig{Bucket: "names"})
+		_, err := kv.PutString(t.Context(), "of/another=program", "x")
+		require.NoError(t, err)
+		names := []string{"a", "a/", "a/b", "a//b", "a=2F", "a.b", "*", ">", "$x", "ä", "日本/%2F?#&", `"\\`, "..", ".", " ", "-x", "\u00ff\U0010FFFF", strings.Repeat("/", token.MaxNameBytes)}
+		want := map[string]int64{}
+		for _, name := range names {
+			grant, err := iss.Acquire(t.Context(), name, "h", long)
+			require.NoError(t, err, "%q", name)
+			want[name] = grant.Token.Number
+		}
+		for _, prefix := range []string{"", "a", "a/", "日", "\u00ff\U0010FFFF"} {
+			got := map[string]int64{}
+			for state, err := range iss.Locks(t.Context(), prefix) {
+				require.NoError(t, err)
+				require.Equal(t, "h", state.Holder)
+				got[state.Resource] = state.Number
+			}
+			for name, number := range want {
+				if strings.HasPrefix(name, prefix) {
+					require.Equal(t, number, got[name], "%q", name)
+					delete(got, name)
+				}
+			}
+			require.Empty(t, got, "%q", prefix)
+		}
+		for range iss.Locks(t.Context(), "") {
+			break
+		}
+	})
+	t.Run("a key that another program has written is an error that names it", func(t *testing.T) {
+		t.Parallel()
+		iss, kv := open(t, jetstream.KeyValueConfig{Bucket: "other"})
+		for range iss.Locks(t.Context(), "") {
+			t.Error("the bucket is empty")
+		}
+		_, err := kv.PutString(t.Context(), key, "locked")
+		require.NoError(t, err)
+		_, err = iss.Acquire(t.Context(), resource, "h", long)
+		require.ErrorContains(t, err, `natstoken: the key "account=2F42" has no record`)
+		require.NotErrorIs(t, err, token.ErrUnreachable)
+		for _, err := range iss.Locks(t.Context(), "") {
+			require.ErrorContains(t, err, "has no record")
+		}
+	})
+	t.Run("a bucket whose keys expire is refused", func(t *testing.T) {
+		t.Parallel()
+		iss, _ := open(t, jetstream.KeyValueConfig{Bucket: "expiring", TTL: long})
+		_, err := iss.Acquire(t.Context(), resource, "h", long)
+		require.ErrorContains(t, err, `natstoken: the bucket "expiring" has a TTL`)
+		require.NotErrorIs(t, err, token.ErrUnreachable)
+	})
+	t.Run("no bucket", func(t *testing.T) {
+		t.Parallel()
+		iss, _ := open(t, jetstream.KeyValueConfig{Bucket: "none"})
+		require.NoError(t, js.DeleteKeyValue(t.Context(), "none"))
+		_, err := iss.Acquire(t.Context(), resource, "h", long)
+		require.ErrorContains(t, err, "natstoken: nats: API error: code=404 err_code=10059 description=stream not found")
+		require.NotErrorIs(t, err, token.ErrUnreachable)
+	})
+	t.Run("a bucket that is full may have room later", func(t *testing.T) {
+		t.Parallel()
+		iss, _ := open(t, jetstream.KeyValueConfig{Bucket: "full", MaxBytes: 100})
+		_, err := iss.Acquire(t.Context(), resource, "h", long)
+		require.ErrorContains(t, err, "maximum bytes exceeded")
+		require.ErrorIs(t, err, token.ErrUnreachable)
+	})
+	t.Run("the clock is the server's", func(t *testing.T) {
+		t.Parallel()
+		iss, _ := open(t, jetstream.KeyValueConfig{Bucket: "clock"})
+		clock, err := natstoken.StoreOf(iss).(register.Clocker).Clock(t.Context())
+		require.NoError(t, err)
+		require.WithinDuration(t, time.Now(), clock, time.Minute)
+	})
+	t.Run("a newcomer takes over from a dead holder without waiting", func(t *testing.T) { // by that clock
+		t.Parallel()
+		iss, kv := open(t, jetstream.KeyValueConfig{Bucket: "dead"})
+		_, err := iss.Acquire(t.Context(), "dead", "h", time.Millisecond)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			_, err := natstoken.New(js, kv).Acquire(t.Context(), "dead", "newcomer", time.Minute)
+			return err == nil
+		}, time.Minute, 100*time.Millisecond)
+	})
+}
+
+// processes are issuers on one bucket. Each holder uses one of them.
+type processes struct {
+	kv      jetstream.KeyValue
+	issuers []*natstoken.Issuer
+}
+
+var _ interface {
+	token.QueueIssuer
+	token.BatchRenewer
+	token.Recoverer
+	token.Inspector
+	tokentest.Forgetter
+} = (*processes)(nil)
+
+// Forget implements [tokentest.Forgetter].
+func (p *processes) Forget(ctx context.Context, resource string) error {
+	return p.kv.Delete(ctx, register.Name(resource))
+}
+
+func (p *processes) of(holder string) *natstoken.Issuer {
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(holder))
+	return p.issuers[sum.Sum32()%uint32(len(p.issuers))]
+}
+
+func (p *processes) Acquire(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
+	return p.of(holder).Acquire(ctx, resource, holder, ttl)
+}
+
+func (p *processes) Wait(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
+	return p.of(holder).Wait(ctx, resource, holder, ttl)
+}
+
+func (p *processes) Renew(ctx context.Context, tok token.Token, ttl time.Duration) (time.Time, error) {
+	return p.of(tok.Holder).Renew(ctx, tok, ttl)
+}
+
+func (p *processes) Release(ctx context.Context, tok token.Token) error {
+	return p.of(tok.Holder).Release(ctx, tok)
+}
+
+func (p *processes) RenewAll(ctx context.Context, batch []token.Renewal) {
+	for n := range batch {
+		p.of(batch[n].Token.Holder).RenewAll(ctx, batch[n:n+1])
+	}
+}
+
+func (p *processes) Recover(ctx context.Context, resource string, number int64) error {
+	return p.of(resource).Recover(ctx, resource, number)
+}
+
+func (p *processes) Inspect(ctx context.Context, resource string) (token.State, error) {
+	return p.of(resource).Inspect(ctx, resource)
+}
+
+func (p *processes) Locks(ctx context.Context, prefix string) iter.Seq2[token.State, error] {
+	return p.of(prefix).Locks(ctx, prefix)
+}

@@ -1,0 +1,6 @@
+package zktoken
+
+import "github.com/fencepost/fencepost/internal/register"
+
+// StoreOf returns the store of an issuer.
+func StoreOf(i *Issuer) register.Store { return i.issuer.(*register.Issuer).Store }
