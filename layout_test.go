@@ -181,11 +181,11 @@ var budgets = map[string]int{
 	"cmd/fencepost":          5_827,
 	"contrib":                3_453,
 	"examples":               1_432,
-	"lab":                    1_814,
+	"lab":                    1_816,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 52_195
+const allLines = 52_634
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,8 @@
 //   - failures: the issuers, with servers that are killed, cut off or promoted, and writes
 //     that are settled or repeated after such a failure. `make failures`.
 //   - cut: each connection of the guards, cut at each byte. `make cuts`.
+//   - kubernetes: a module of its own. k8stoken on a real API server, beside client-go's
+//     electors.
 //   - release: a rehearsal of a release. See RELEASING.md.
 //   - bench and containers are modules of their own: ratios to baselines (`make bench`),
 //     and the tests on servers in containers.
