@@ -4,9 +4,12 @@
 package outage
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -38,6 +41,9 @@ func Is(err error) bool {
 		RedisError()
 	}
 	var network net.Error
+	var certificate *tls.CertificateVerificationError
+	var alert *net.OpError // of TLS, as about the client's certificate
+	var request *url.Error
 	switch {
 	case errors.As(err, &postgres):
 		code := postgres.SQLState()
@@ -49,7 +55,16 @@ func Is(err error) bool {
 		}
 		kind, _, _ := strings.Cut(text, " ")
 		return slices.Contains(redisKinds, kind) || strings.HasPrefix(text, "ERR max number of clients")
+	case errors.As(err, &certificate), errors.As(err, &alert) && alert.Op == "remote error", errors.As(err, &request) && request.Op == "parse":
+		return false
 	}
 	return errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		err != nil && strings.Contains(err.Error(), redisPool)
+}
+
+// IsStatus reports whether the status of an HTTP reply means that the server was not ready.
+func IsStatus(status int) bool {
+	const canceled = 499 // 408 in etcd 3.4: the server is stopping
+	return status >= 500 && status != http.StatusNotImplemented ||
+		slices.Contains([]int{http.StatusRequestTimeout, http.StatusTooManyRequests, canceled}, status)
 }

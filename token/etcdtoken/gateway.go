@@ -3,15 +3,12 @@ package etcdtoken
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/url"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -148,16 +145,8 @@ func isTokenRefused(err error) bool {
 // isCurable reports whether a retry can cure err.
 func isCurable(err error) bool {
 	var reply *refusal
-	var certificate *tls.CertificateVerificationError
-	var alert *net.OpError // of TLS, as about the client's certificate
-	var request *url.Error
-	switch {
-	case errors.As(err, &reply):
-		const canceled = 499 // 408 in etcd 3.4: the server is stopping
-		return reply.status >= 500 && reply.status != http.StatusNotImplemented ||
-			slices.Contains([]int{http.StatusRequestTimeout, http.StatusTooManyRequests, canceled}, reply.status)
-	case errors.As(err, &certificate), errors.As(err, &alert) && alert.Op == "remote error", errors.As(err, &request) && request.Op == "parse":
-		return false
+	if errors.As(err, &reply) {
+		return outage.IsStatus(reply.status)
 	}
 	return outage.Is(err)
 }
