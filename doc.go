@@ -21,8 +21,9 @@
 //   - [github.com/fencepost/fencepost/lock]: how a program holds a resource.
 //     Locker waits, renews, releases, and puts the token into the context.
 //   - [github.com/fencepost/fencepost/token]: the token, its context and text
-//     form, and the contract of an issuer. The issuers redistoken, pgtoken, etcdtoken, k8stoken
-//     and memtoken are below it; tokentest tests an issuer against the contract.
+//     form, and the contract of an issuer. The issuers redistoken, pgtoken, etcdtoken,
+//     consultoken, k8stoken and memtoken are below it; tokentest tests an issuer against the
+//     contract.
 //
 // # Guards
 //

@@ -52,6 +52,7 @@ var layout = map[string][]string{
 
 	"token":               {"internal/failpoint", "internal/marks", "internal/structfield", "internal/tokenctx", "internal/tokenuse", "github.com/dunglas/httpsfv"},
 	"token/memtoken":      {"token", "internal/lockstate"},
+	"token/consultoken":   {"token", "internal/outage", "internal/register"},
 	"token/etcdtoken":     {"token", "internal/outage", "internal/register"},
 	"token/k8stoken":      {"token", "internal/outage", "internal/register"},
 	"token/redistoken":    {"token", "internal/lockscript", "internal/outage", "github.com/redis/go-redis/v9"},
@@ -153,6 +154,7 @@ var budgets = map[string]int{
 	"token/redistoken":       2_200,
 	"token/pgtoken":          1_435,
 	"token/tokentest":        2_239,
+	"token/consultoken":      298,
 	"token/etcdtoken":        416,
 	"token/k8stoken":         437,
 	"lock":                   1_573,
