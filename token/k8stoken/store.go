@@ -3,12 +3,9 @@ package k8stoken
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -151,7 +148,7 @@ func (s *store) send(ctx context.Context, method, path string, body []byte) (*ht
 		req.Header.Set("Content-Type", "application/merge-patch+json")
 	}
 	reply, err := s.Client.Do(req)
-	curable := err != nil && isOutage(err)
+	curable := outage.Is(err)
 	if err == nil {
 		status := reply.StatusCode
 		missing := status == http.StatusNotFound && method != http.MethodPost // else the namespace is
@@ -159,8 +156,7 @@ func (s *store) send(ctx context.Context, method, path string, body []byte) (*ht
 			return reply, nil
 		}
 		err = refusal(reply)
-		// The server replies 500 for an etcd that has no leader.
-		curable = status >= 500 && status != http.StatusNotImplemented || status == http.StatusTooManyRequests
+		curable = outage.IsStatus(status) // 500: its etcd has no leader
 	}
 	if curable {
 		err = fmt.Errorf("%w: %w", token.ErrUnreachable, err)
@@ -178,11 +174,4 @@ func refusal(reply *http.Response) error {
 		status.Message = fmt.Sprintf("%.300s", text)
 	}
 	return fmt.Errorf("%s %s: %s: %s", reply.Request.Method, reply.Request.URL.Path, reply.Status, status.Message)
-}
-
-// isOutage reports whether a retry can cure the error of a request.
-func isOutage(err error) bool {
-	var certificate *tls.CertificateVerificationError
-	var alert *net.OpError // of TLS, as about the client's certificate
-	return !errors.As(err, &certificate) && !(errors.As(err, &alert) && alert.Op == "remote error") && outage.Is(err)
 }
