@@ -232,14 +232,18 @@ func TestWatch(t *testing.T) {
 
 	stream, err := js.Stream(t.Context(), "KV_fencepost")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool {
-		info, err := stream.Info(t.Context())
-		return err == nil && info.State.Consumers == 0
-	}, time.Minute, time.Millisecond, "a watch leaves no consumer")
+	leavesNoConsumer := func() {
+		require.Eventually(t, func() bool {
+			info, err := stream.Info(t.Context())
+			return err == nil && info.State.Consumers == 0
+		}, time.Minute, time.Millisecond)
+	}
+	leavesNoConsumer()
 	ctx, cancel := context.WithCancel(t.Context())
 	events = watch(ctx, fourth)
 	cancel()
 	require.ErrorIs(t, (<-events).err, context.Canceled)
+	leavesNoConsumer() // which the next watch would take for its own
 	events = watch(t.Context(), fourth)
 	conn.Close()
 	require.ErrorContains(t, (<-events).err, "natstoken: the watch has ended")
