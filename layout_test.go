@@ -177,17 +177,17 @@ var budgets = map[string]int{
 	"simulations/redispoint": 265,
 	"internal":               4_644,
 	"internal/history":       2_192,
-	"internal/register":      806,
+	"internal/register":      807,
 	"internal/timeline":      763,
 	"internal/test":          3_296,
-	"cmd/fencepost":          5_827,
-	"contrib":                3_453,
+	"cmd/fencepost":          5_829,
+	"contrib":                3_459,
 	"examples":               1_432,
 	"lab":                    1_816,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 52_926
+const allLines = 52_935
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -217,9 +217,10 @@ func (i *Issuer) decide(ctx context.Context, resource string, decision func(d *d
 		}
 		kept = false
 		before, sent := e.Beat, time.Now()
-		written, swapped, err := i.Store.Swap(ctx, resource, e.Version, next)
-		if err != nil {
-			return e, failure(ctx, err)
+		var written Entry
+		var swapped bool
+		if written, swapped, err = i.Store.Swap(ctx, resource, e.Version, next); err != nil {
+			break
 		}
 		i.process.hear(sent, written.Clock)
 		if swapped {

@@ -41,8 +41,8 @@ func TestANewcomerReplacesADeadHolderByTheServersClock(t *testing.T) {
 			inFakeTime(t, func(t *testing.T, m *memory) {
 				m.clockless = clockless
 				at := died(t, m)
-				for err := token.ErrHeld; ; time.Sleep(100 * time.Millisecond) {
-					_, err = m.issuer("new").Acquire(t.Context(), "r", "new", ttl)
+				for ; ; time.Sleep(100 * time.Millisecond) {
+					_, err := m.issuer("new").Acquire(t.Context(), "r", "new", ttl)
 					took := time.Since(at)
 					switch {
 					case clockless && took > 10*ttl:
@@ -186,7 +186,8 @@ func TestInspectAndLocks(t *testing.T) {
 		require.Equal(t, []string{"b"}, all[0].Waiters)
 		require.Equal(t, g.Token.Number, all[0].Number)
 		require.InDelta(t, ttl, all[0].Remaining, float64(2*time.Second))
-		for range iss.Locks(ctx, "") {
+		for _, err := range iss.Locks(ctx, "") {
+			require.NoError(t, err)
 			break
 		}
 		s, err = iss.Inspect(ctx, "r")
@@ -269,4 +270,34 @@ func TestNamesAreDistinct(t *testing.T) {
 	require.Equal(t, "account=2F42", register.Name("account/42"))
 	require.Equal(t, "a=3D2F", register.Name("a=2F"))
 	require.Equal(t, "gr=C3=B6-1_A", register.Name("grö-1_A"))
+}
+
+// outrun is a server at which another process always writes first, and which answers one Load.
+type outrun struct {
+	register.Store
+	loads int
+}
+
+func (o *outrun) Load(ctx context.Context, key string) (register.Entry, error) {
+	if o.loads++; o.loads > 1 {
+		return register.Entry{}, errDown
+	}
+	return o.Store.Load(ctx, key)
+}
+
+func (o *outrun) Swap(ctx context.Context, key, _ string, _ register.Record) (register.Entry, bool, error) {
+	e, err := o.Store.Load(ctx, key)
+	return e, false, errors.Join(err, context.Cause(ctx))
+}
+
+func TestAJoinThatCannotLoadAgainReturnsTheError(t *testing.T) {
+	t.Parallel()
+	inFakeTime(t, func(t *testing.T, m *memory) {
+		acquire(t, m.issuer("holder"), "h")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := (&register.Issuer{Store: &outrun{Store: m.client("waiter")}}).Wait(ctx, "r", "w", ttl)
+		require.ErrorIs(t, err, token.ErrUnreachable)
+		require.NoError(t, ctx.Err())
+	})
 }
