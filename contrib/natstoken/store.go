@@ -163,8 +163,14 @@ func (s *store) watch(ctx context.Context, keys string, visit func(jetstream.Key
 	if err != nil {
 		return err
 	}
+	closed := time.NewTicker(time.Second)
+	defer closed.Stop()
 	for {
 		select {
+		case <-closed.C: // the client does not always end a watch that began just before
+			if s.js.Conn().IsClosed() {
+				return errors.New("natstoken: the watch has ended: the connection is closed")
+			}
 		case kv, open := <-w.Updates():
 			if !open {
 				return errors.New("natstoken: the watch has ended")

@@ -165,7 +165,7 @@ func (p *peer) hit(ctx context.Context, pause Pause) error {
 }
 
 // resume lets p, which is stopped, continue.
-func (p *peer) resume(ctx context.Context, o order) error {
+func (p *peer) resume(o order) error {
 	if o.Step == "" { // the parent stopped it
 		return p.Continue()
 	}

@@ -280,7 +280,7 @@ func (s *stage) wake(ctx context.Context, o order) (err error) {
 	case dead:
 		err = s.replace(ctx)
 	default:
-		if err = s.a.resume(ctx, o); err == nil {
+		if err = s.a.resume(o); err == nil {
 			s.round.A, err = s.a.answer(ctx)
 		}
 	}

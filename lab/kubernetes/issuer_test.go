@@ -336,9 +336,9 @@ func TestAServerThatIsDown(t *testing.T) {
 	c := newCluster(t)
 	iss := c.issuer(t, "")
 	tok := acquire(t, iss, "held", "h")
-	waited := make(chan error, 1)
+	waited, waiter := make(chan error, 1), c.issuer(t, "")
 	go func() {
-		_, err := c.issuer(t, "").Wait(t.Context(), "held", "w", long)
+		_, err := waiter.Wait(t.Context(), "held", "w", long)
 		waited <- err
 	}()
 	awaitWaiters(t, iss, "held", 1)

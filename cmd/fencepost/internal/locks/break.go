@@ -180,6 +180,9 @@ func (c *breakCmd) free(ctx context.Context, store connect.Issuer, done [][]stri
 	return append(done, []string{"lease", lease}, []string{"next", next}), nil
 }
 
+// halfAKey matches account/4 and 2, which is the key of account/2.
+var halfAKey = regexp.MustCompile(`\pL\n\pL|\pN\n\pN`)
+
 // target is a store of marks: of a server, or of a row.
 type target struct {
 	name string
@@ -209,8 +212,7 @@ func (c *breakCmd) open(ctx context.Context, schema string) (targets []target, e
 		names := strings.Split(column, ".")
 		last := len(names) - 1
 		prefix, ends := strings.CutSuffix(c.Name, value)
-		half, _ := regexp.MatchString(`\pL\n\pL|\pN\n\pN`, prefix+"\n"+value) // account/4 and 2, which is the key of account/2
-		if len(postgres) != 1 || last == 0 || value == "" || !ends || half {
+		if len(postgres) != 1 || last == 0 || value == "" || !ends || halfAKey.MatchString(prefix+"\n"+value) {
 			return targets, fmt.Errorf("--row: %q: want TABLE.KEY=VALUE with the lock's name behind the prefix of the table as VALUE, and one PostgreSQL in --guard", row)
 		}
 		targets = append(targets, target{row, ownMark{&rowguard.Table{Guard: postgres[0], Name: names[:last], Key: names[last], Prefix: prefix}}, func() {}})
