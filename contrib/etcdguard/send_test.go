@@ -53,7 +53,7 @@ func (e *env) behind(answer error, applied func()) (*clientv3.Client, *relay) {
 	r := &relay{to: pb.NewKVClient(e.client.ActiveConnection()), answer: answer, applied: applied}
 	server := grpc.NewServer()
 	pb.RegisterKVServer(server, r)
-	go server.Serve(listener)
+	go func() { _ = server.Serve(listener) }() // until Stop
 	e.Cleanup(server.Stop)
 	return connect(e.T, listener.Addr().String()), r
 }
