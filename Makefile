@@ -56,7 +56,7 @@ tidy: ## compare each go.mod and go.sum with what go mod tidy makes
 	@set -e; for module in $$(scripts/modules); do echo "tidy $$module"; scripts/alone $$module mod tidy -diff; done
 
 vet-os: ## go vet every module for macOS and Windows
-	@set -e; for module in $$(scripts/modules); do for os in darwin windows; do \
+	@set -e; for module in $$(scripts/modules | grep -v /internal/server$$); do for os in darwin windows; do \
 		echo "vet $$module for $$os"; GOOS=$$os go vet -C $$module ./...; \
 	done; done
 

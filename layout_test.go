@@ -99,7 +99,7 @@ var layout = map[string][]string{
 	"examples/sqlc/db":                {"*"},
 	"examples/transfer":               {"*"},
 	"examples/withdraw":               {"*"},
-	"internal/register/registertest":  {"token", "token/tokentest", "internal/register"},
+	"internal/register/registertest":  {"token", "token/tokentest"},
 	"internal/test/benchratio":        {},
 	"internal/test/doccheck":          {"*"},
 	"internal/test/hooktest":          {"*"},
@@ -177,7 +177,7 @@ var budgets = map[string]int{
 	"simulations/redispoint": 265,
 	"internal":               4_644,
 	"internal/history":       2_192,
-	"internal/register":      807,
+	"internal/register":      812,
 	"internal/timeline":      763,
 	"internal/test":          3_296,
 	"cmd/fencepost":          5_829,
@@ -187,7 +187,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 52_935
+const allLines = 52_940
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -2,8 +2,6 @@ package natstoken_test
 
 import (
 	"context"
-	"hash/fnv"
-	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +11,8 @@ import (
 
 	"github.com/fencepost/fencepost/contrib/natstoken"
 	"github.com/fencepost/fencepost/internal/register"
+	"github.com/fencepost/fencepost/internal/register/registertest"
 	"github.com/fencepost/fencepost/token"
-	"github.com/fencepost/fencepost/token/tokentest"
 )
 
 func TestIssuerOnNATS(t *testing.T) {
@@ -31,12 +29,13 @@ func TestStressIssuerOnNATSInEightProcesses(t *testing.T) {
 func conform(t *testing.T, url string, config jetstream.KeyValueConfig, n int) {
 	t.Helper()
 	_, js := connect(t, url)
-	all := &processes{kv: bucket(t, js, config)}
-	for range n {
+	kv, all := bucket(t, js, config), make([]*natstoken.Issuer, n)
+	for i := range all {
 		_, js := connect(t, url)
-		all.issuers = append(all.issuers, natstoken.New(js, bucket(t, js, config)))
+		all[i] = natstoken.New(js, bucket(t, js, config))
 	}
-	tokentest.TestIssuer(t, func(*testing.T) token.Issuer { return all })
+	registertest.TestIssuer(t, n, func(_ *testing.T, i int) registertest.Issuer { return all[i] },
+		func(ctx context.Context, resource string) error { return kv.Delete(ctx, register.Name(resource)) })
 }
 
 func TestBucket(t *testing.T) {
@@ -133,63 +132,4 @@ func TestBucket(t *testing.T) {
 			return err == nil
 		}, time.Minute, 100*time.Millisecond)
 	})
-}
-
-// processes are issuers on one bucket. Each holder uses one of them.
-type processes struct {
-	kv      jetstream.KeyValue
-	issuers []*natstoken.Issuer
-}
-
-var _ interface {
-	token.QueueIssuer
-	token.BatchRenewer
-	token.Recoverer
-	token.Inspector
-	tokentest.Forgetter
-} = (*processes)(nil)
-
-// Forget implements [tokentest.Forgetter].
-func (p *processes) Forget(ctx context.Context, resource string) error {
-	return p.kv.Delete(ctx, register.Name(resource))
-}
-
-func (p *processes) of(holder string) *natstoken.Issuer {
-	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(holder))
-	return p.issuers[sum.Sum32()%uint32(len(p.issuers))]
-}
-
-func (p *processes) Acquire(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
-	return p.of(holder).Acquire(ctx, resource, holder, ttl)
-}
-
-func (p *processes) Wait(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
-	return p.of(holder).Wait(ctx, resource, holder, ttl)
-}
-
-func (p *processes) Renew(ctx context.Context, tok token.Token, ttl time.Duration) (time.Time, error) {
-	return p.of(tok.Holder).Renew(ctx, tok, ttl)
-}
-
-func (p *processes) Release(ctx context.Context, tok token.Token) error {
-	return p.of(tok.Holder).Release(ctx, tok)
-}
-
-func (p *processes) RenewAll(ctx context.Context, batch []token.Renewal) {
-	for n := range batch {
-		p.of(batch[n].Token.Holder).RenewAll(ctx, batch[n:n+1])
-	}
-}
-
-func (p *processes) Recover(ctx context.Context, resource string, number int64) error {
-	return p.of(resource).Recover(ctx, resource, number)
-}
-
-func (p *processes) Inspect(ctx context.Context, resource string) (token.State, error) {
-	return p.of(resource).Inspect(ctx, resource)
-}
-
-func (p *processes) Locks(ctx context.Context, prefix string) iter.Seq2[token.State, error] {
-	return p.of(prefix).Locks(ctx, prefix)
 }

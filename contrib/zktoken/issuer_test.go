@@ -2,8 +2,6 @@ package zktoken_test
 
 import (
 	"context"
-	"hash/fnv"
-	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +11,8 @@ import (
 
 	"github.com/fencepost/fencepost/contrib/zktoken"
 	"github.com/fencepost/fencepost/internal/register"
+	"github.com/fencepost/fencepost/internal/register/registertest"
 	"github.com/fencepost/fencepost/token"
-	"github.com/fencepost/fencepost/token/tokentest"
 )
 
 func TestIssuerOnZooKeeper(t *testing.T) {
@@ -30,11 +28,14 @@ func TestStressIssuerOnZooKeeperInEightProcesses(t *testing.T) {
 // conform tests issuers with connections of their own, as in processes.
 func conform(t *testing.T, n int, servers ...string) {
 	t.Helper()
-	all := &processes{conn: connect(t, nil, servers...)}
-	for i := range n {
-		all.issuers = append(all.issuers, issuer(t, servers[i%len(servers)]))
+	conn, all := connect(t, nil, servers...), make([]*zktoken.Issuer, n)
+	for i := range all {
+		all[i] = issuer(t, servers[i%len(servers)])
 	}
-	tokentest.TestIssuer(t, func(*testing.T) token.Issuer { return all })
+	registertest.TestIssuer(t, n, func(_ *testing.T, i int) registertest.Issuer { return all[i] },
+		func(_ context.Context, resource string) error {
+			return conn.Delete("/fencepost/"+register.Name(resource), -1)
+		})
 }
 
 func TestZnodes(t *testing.T) {
@@ -108,63 +109,4 @@ func TestZnodes(t *testing.T) {
 			return err == nil
 		}, time.Minute, 100*time.Millisecond)
 	})
-}
-
-// processes are issuers below one znode. Each holder uses one of them.
-type processes struct {
-	conn    *zk.Conn
-	issuers []*zktoken.Issuer
-}
-
-var _ interface {
-	token.QueueIssuer
-	token.BatchRenewer
-	token.Recoverer
-	token.Inspector
-	tokentest.Forgetter
-} = (*processes)(nil)
-
-// Forget implements [tokentest.Forgetter].
-func (p *processes) Forget(_ context.Context, resource string) error {
-	return p.conn.Delete("/fencepost/"+register.Name(resource), -1)
-}
-
-func (p *processes) of(holder string) *zktoken.Issuer {
-	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(holder))
-	return p.issuers[sum.Sum32()%uint32(len(p.issuers))]
-}
-
-func (p *processes) Acquire(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
-	return p.of(holder).Acquire(ctx, resource, holder, ttl)
-}
-
-func (p *processes) Wait(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
-	return p.of(holder).Wait(ctx, resource, holder, ttl)
-}
-
-func (p *processes) Renew(ctx context.Context, tok token.Token, ttl time.Duration) (time.Time, error) {
-	return p.of(tok.Holder).Renew(ctx, tok, ttl)
-}
-
-func (p *processes) Release(ctx context.Context, tok token.Token) error {
-	return p.of(tok.Holder).Release(ctx, tok)
-}
-
-func (p *processes) RenewAll(ctx context.Context, batch []token.Renewal) {
-	for n := range batch {
-		p.of(batch[n].Token.Holder).RenewAll(ctx, batch[n:n+1])
-	}
-}
-
-func (p *processes) Recover(ctx context.Context, resource string, number int64) error {
-	return p.of(resource).Recover(ctx, resource, number)
-}
-
-func (p *processes) Inspect(ctx context.Context, resource string) (token.State, error) {
-	return p.of(resource).Inspect(ctx, resource)
-}
-
-func (p *processes) Locks(ctx context.Context, prefix string) iter.Seq2[token.State, error] {
-	return p.of(prefix).Locks(ctx, prefix)
 }

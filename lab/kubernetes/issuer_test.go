@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,10 +14,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost/fencepost/internal/register/registertest"
 	"github.com/fencepost/fencepost/internal/test/serverproc"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/k8stoken"
-	"github.com/fencepost/fencepost/token/tokentest"
 )
 
 // The role is the one of the package's documentation.
@@ -31,61 +30,13 @@ func TestIssuerOnKubernetes(t *testing.T) {
 	for _, n := range []int{1, 8} {
 		t.Run(fmt.Sprintf("%d processes", n), func(t *testing.T) {
 			t.Parallel()
-			tokentest.TestIssuer(t, func(t *testing.T) token.Issuer {
-				t.Helper()
-				p := &processes{t: t, cluster: c}
-				for range n {
-					p.all = append(p.all, c.issuer(t, file))
-				}
-				p.Issuer = p.all[0]
-				return p
-			})
+			registertest.TestIssuer(t, n, func(t *testing.T, _ int) registertest.Issuer { t.Helper(); return c.issuer(t, file) },
+				func(_ context.Context, resource string) error {
+					c.must(t, http.MethodDelete, leases+"/"+c.leaseOf(t, resource), nil, nil)
+					return nil
+				})
 		})
 	}
-}
-
-// processes are issuers with connections of their own. Each holder uses one of them.
-type processes struct {
-	*k8stoken.Issuer
-	t       *testing.T
-	cluster *cluster
-	all     []*k8stoken.Issuer
-}
-
-var _ tokentest.Forgetter = (*processes)(nil)
-
-func (p *processes) of(holder string) *k8stoken.Issuer {
-	sum := fnv.New32a()
-	_, _ = sum.Write([]byte(holder))
-	return p.all[sum.Sum32()%uint32(len(p.all))]
-}
-
-func (p *processes) Acquire(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
-	return p.of(holder).Acquire(ctx, resource, holder, ttl)
-}
-
-func (p *processes) Wait(ctx context.Context, resource, holder string, ttl time.Duration) (token.Grant, error) {
-	return p.of(holder).Wait(ctx, resource, holder, ttl)
-}
-
-func (p *processes) Renew(ctx context.Context, tok token.Token, ttl time.Duration) (time.Time, error) {
-	return p.of(tok.Holder).Renew(ctx, tok, ttl)
-}
-
-func (p *processes) Release(ctx context.Context, tok token.Token) error {
-	return p.of(tok.Holder).Release(ctx, tok)
-}
-
-func (p *processes) RenewAll(ctx context.Context, batch []token.Renewal) {
-	for n := range batch {
-		p.of(batch[n].Token.Holder).RenewAll(ctx, batch[n:n+1])
-	}
-}
-
-// Forget deletes all Leases with the resource in their annotation.
-func (p *processes) Forget(_ context.Context, resource string) error {
-	p.cluster.must(p.t, http.MethodDelete, leases+"/"+p.cluster.leaseOf(p.t, resource), nil, nil)
-	return nil
 }
 
 // leaseOf returns the name of the Lease of a resource.

@@ -31,7 +31,7 @@ func testIssuer(t *testing.T, processes int) {
 	t.Helper()
 	s := newServer(t, "limits { http_max_conns_per_client = 10000 }")
 	registertest.TestIssuer(t, processes,
-		func(t *testing.T) *register.Issuer { t.Helper(); return consultoken.RegisterOf(s.issuer(t)) },
+		func(t *testing.T, _ int) registertest.Issuer { t.Helper(); return s.issuer(t) },
 		func(_ context.Context, resource string) error {
 			s.must(t, http.MethodDelete, "/v1/kv/fencepost/"+register.Name(resource), nil)
 			return nil

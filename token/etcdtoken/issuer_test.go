@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/internal/register"
 	"github.com/fencepost/fencepost/internal/register/registertest"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/token"
@@ -30,7 +29,7 @@ func testIssuer(t *testing.T, processes int) {
 	t.Helper()
 	server := testenv.OwnEtcd(t)
 	registertest.TestIssuer(t, processes,
-		func(t *testing.T) *register.Issuer { t.Helper(); return etcdtoken.RegisterOf(issuer(t, server.Addr())) },
+		func(t *testing.T, _ int) registertest.Issuer { t.Helper(); return issuer(t, server.Addr()) },
 		func(_ context.Context, resource string) error { remove(t, server, resource); return nil })
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"testing"
 
@@ -163,16 +162,14 @@ func TestAReplicaIsInspected(t *testing.T) {
 	t.Parallel()
 	master, replica := testenv.OwnRedis(t), testenv.OwnRedis(t)
 	tok := acquire(t, &redistoken.Issuer{Client: master.Client()}, "holder")
-	host, port, err := net.SplitHostPort(master.Addr())
-	require.NoError(t, err)
-	require.NoError(t, replica.Client().ReplicaOf(t.Context(), host, port).Err())
+	replica.ReplicaOf(master)
 	iss := &redistoken.Issuer{Client: replica.Client()}
 	require.Eventually(t, func() bool {
 		state, err := iss.Inspect(t.Context(), resource)
 		return err == nil && state.Number == tok.Number && state.Holder == "holder"
 	}, testTimeout, 1)
 	require.Len(t, locks(t, iss, ""), 1)
-	_, err = iss.Acquire(t.Context(), resource, "a", long)
+	_, err := iss.Acquire(t.Context(), resource, "a", long)
 	require.ErrorIs(t, err, token.ErrUnreachable)
 }
 

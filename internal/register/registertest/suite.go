@@ -1,5 +1,5 @@
-// Package registertest runs tokentest's suite over a [register.Store], for the tests of
-// drivers.
+// Package registertest runs tokentest's suite over a store of package register, for the tests
+// of drivers.
 package registertest
 
 import (
@@ -9,20 +9,28 @@ import (
 	"testing"
 	"time"
 
-	"github.com/fencepost/fencepost/internal/register"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/tokentest"
 )
 
+// Issuer is what a driver's issuer implements.
+type Issuer interface {
+	token.Issuer
+	token.QueueIssuer
+	token.BatchRenewer
+	token.Recoverer
+	token.Inspector
+}
+
 // TestIssuer runs the whole suite over n processes that share the store. newIssuer returns
-// the issuer of a process. forget deletes the record of a resource from the store, as its
-// operator could.
-func TestIssuer(t *testing.T, n int, newIssuer func(t *testing.T) *register.Issuer, forget func(ctx context.Context, resource string) error) {
+// the issuer of the i-th, from 0 on. forget deletes the record of a resource from the store,
+// as its operator could.
+func TestIssuer(t *testing.T, n int, newIssuer func(t *testing.T, i int) Issuer, forget func(ctx context.Context, resource string) error) {
 	t.Helper()
 	tokentest.TestIssuer(t, func(t *testing.T) token.Issuer {
 		p := &processes{forget: forget}
-		for range n {
-			p.all = append(p.all, newIssuer(t))
+		for i := range n {
+			p.all = append(p.all, newIssuer(t, i))
 		}
 		return p
 	})
@@ -30,19 +38,16 @@ func TestIssuer(t *testing.T, n int, newIssuer func(t *testing.T) *register.Issu
 
 // processes are issuers that share a store. Each holder uses one of them.
 type processes struct {
-	all    []*register.Issuer
+	all    []Issuer
 	forget func(ctx context.Context, resource string) error
 }
 
 var _ interface {
-	token.QueueIssuer
-	token.BatchRenewer
-	token.Recoverer
-	token.Inspector
+	Issuer
 	tokentest.Forgetter
 } = (*processes)(nil)
 
-func (p *processes) of(holder string) *register.Issuer {
+func (p *processes) of(holder string) Issuer {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(holder))
 	return p.all[sum.Sum32()%uint32(len(p.all))]
