@@ -21,8 +21,11 @@ func TestEveryClosedHazardHasATest(t *testing.T) {
 	forced := hazardsInTests(t)
 	rows := regexp.MustCompile(`(?m)^\| ([RPGMWL]\d+) \|`).FindAllStringSubmatch(closed, -1)
 	require.NotEmpty(t, rows)
+	listed := map[string]bool{}
 	for _, row := range rows {
 		require.Contains(t, forced, row[1], "no test names hazard %s", row[1])
+		require.False(t, listed[row[1]], "two hazards are %s", row[1])
+		listed[row[1]] = true
 	}
 }
 

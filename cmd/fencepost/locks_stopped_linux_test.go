@@ -149,7 +149,7 @@ func (s stoppedSetup) value() string { return "{" + s.Name + "}" }
 // are resumed. Of the writes that were accepted, none was accepted after the break had
 // returned. In the unfenced twin all late writes are.
 //
-// hazard L17
+// hazard L26
 func TestBreakOfStoppedHolders(t *testing.T) {
 	t.Parallel()
 	rounds := (testenv.Rounds(t, "FENCEPOST_BREAKS", 36) + 5) / 6

@@ -204,7 +204,7 @@ $`, done.out)
 
 // The holder is paused in a transaction, and is not asked.
 //
-// hazard L17
+// hazard L26
 func TestBreakDeposesAHolder(t *testing.T) {
 	onEachLock(t, func(l *locked) {
 		a := l.acquire("a")
@@ -261,7 +261,7 @@ $`, done.out)
 
 // The twin: the lock is free, and nothing refuses the old holder.
 //
-// hazard L17
+// hazard L26
 func TestBreakUnfenced(t *testing.T) {
 	onEachLock(t, func(l *locked) {
 		a := l.acquire("a")
