@@ -1,6 +1,6 @@
 package simulations
 
-// The mistakes that a verdict names, as docs/testing.md lists them.
+// The mistakes that a verdict names.
 const (
 	noGuard      = "no guard at all: no guard compares the token of what Do writes. Write with the guard (Update, On; on Redis Set, Eval, TxPipelined), under the context that Hold passes or Mint returns"
 	observes     = "no guard at all: a guard refused a token and let it write, as it does with DangerouslyReportOnly. Remove that option"
