@@ -19,10 +19,10 @@ import (
 
 const module = "github.com/fencepost/fencepost"
 
-// layout is the table of docs/design.md: what each package may import, of this
-// repository and of others, besides the standard library. Tests, commands and
-// internal helpers of tests may import anything. A package that is not here
-// fails the test: it has no place yet. So does a row without a package.
+// layout has what each package may import, of this repository and of others, besides the
+// standard library. Tests, commands and internal helpers of tests may import anything. A
+// package that is not here fails the test: it has no place yet. So does a row without a
+// package.
 var layout = map[string][]string{
 	".":                    {},
 	"internal/cli":         {"internal/timeline"},
