@@ -19,7 +19,6 @@ func TestTestingPageQuotesCodeThatCompiles(t *testing.T) {
 func TestOtherPagesQuoteCodeThatCompiles(t *testing.T) {
 	t.Parallel()
 	doccheck.Check(t, "docs/migrations.md", "migrations")
-	doccheck.Check(t, "docs/http.md", "httpguard")
 	doccheck.Check(t, "docs/rollout.md", "sqlguard", "sqlguard/rowguard")
 	doccheck.Check(t, "docs/errors.md", "sqlguard")
 }
