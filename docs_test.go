@@ -18,8 +18,7 @@ func TestTestingPageQuotesCodeThatCompiles(t *testing.T) {
 
 func TestOtherPagesQuoteCodeThatCompiles(t *testing.T) {
 	t.Parallel()
-	doccheck.Check(t, "docs/migrations.md", "migrations")
-	doccheck.Check(t, "docs/rollout.md", "sqlguard", "sqlguard/rowguard")
+	doccheck.Check(t, "docs/rollout.md", "sqlguard")
 	doccheck.Check(t, "docs/errors.md", "sqlguard")
 }
 
