@@ -52,9 +52,9 @@ var layout = map[string][]string{
 
 	"token":               {"internal/failpoint", "internal/marks", "internal/structfield", "internal/tokenctx", "internal/tokenuse", "github.com/dunglas/httpsfv"},
 	"token/memtoken":      {"token", "internal/lockstate"},
-	"token/consultoken":   {"token", "internal/outage", "internal/register"},
-	"token/etcdtoken":     {"token", "internal/outage", "internal/register"},
-	"token/k8stoken":      {"token", "internal/outage", "internal/register"},
+	"token/consultoken":   {"token", "internal/register", "internal/register/httpjson"},
+	"token/etcdtoken":     {"token", "internal/register", "internal/register/httpjson"},
+	"token/k8stoken":      {"token", "internal/register", "internal/register/httpjson"},
 	"token/redistoken":    {"token", "internal/lockscript", "internal/outage", "github.com/redis/go-redis/v9"},
 	"token/pgtoken":       {"token", "internal/marks", "internal/outage", "github.com/jackc/pgx/v5"},
 	"httpguard/signature": {"token", "internal/structfield", "github.com/dunglas/httpsfv"},
@@ -99,7 +99,8 @@ var layout = map[string][]string{
 	"examples/sqlc/db":                {"*"},
 	"examples/transfer":               {"*"},
 	"examples/withdraw":               {"*"},
-	"internal/register/registertest":  {"token", "token/tokentest"},
+	"internal/register/httpjson":      {"token", "internal/outage"},
+	"internal/register/registertest":  {"token", "internal/register", "token/tokentest", "github.com/stretchr/testify"},
 	"internal/test/benchratio":        {},
 	"internal/test/doccheck":          {"*"},
 	"internal/test/hooktest":          {"*"},
@@ -154,9 +155,9 @@ var budgets = map[string]int{
 	"token/redistoken":       2_200,
 	"token/pgtoken":          1_435,
 	"token/tokentest":        2_239,
-	"token/consultoken":      298,
-	"token/etcdtoken":        416,
-	"token/k8stoken":         426,
+	"token/consultoken":      235,
+	"token/etcdtoken":        337,
+	"token/k8stoken":         355,
 	"lock":                   1_573,
 	"guard":                  469,
 	"guard/guardtest":        553,
@@ -177,17 +178,17 @@ var budgets = map[string]int{
 	"simulations/redispoint": 265,
 	"internal":               4_644,
 	"internal/history":       2_192,
-	"internal/register":      812,
+	"internal/register":      1_043,
 	"internal/timeline":      763,
 	"internal/test":          3_296,
 	"cmd/fencepost":          5_829,
-	"contrib":                3_459,
+	"contrib":                3_394,
 	"examples":               1_432,
 	"lab":                    1_816,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 52_940
+const allLines = 52_893
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

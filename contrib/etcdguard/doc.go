@@ -1,7 +1,11 @@
 // Package etcdguard fences writes to etcd that are made with clientv3. It is a separate
 // module, so that only its users depend on etcd's client.
 //
-// # What it is
+//	g := &etcdguard.Guard{Client: client}
+//	_, err := g.Txn(ctx, "account/42").Then(clientv3.OpPut("balance/42", "58")).Commit()
+//	if errors.Is(err, guard.ErrStale) {
+//		return err // another holder has the lock: nothing was written
+//	}
 //
 // A [Guard] sends one etcd transaction for each write. The transaction compares the token in
 // the context with the mark of the resource, raises the mark, and performs the caller's own
@@ -11,8 +15,7 @@
 //	Admit  admit only: a claim, for lock.Locker, and a guard.Store
 //
 // Each takes one round trip, whether it raises the mark, finds it raised or is refused. A
-// write under the mark's own token does not write the mark. The mark is a key of the same
-// cluster: see Keys below.
+// write under the mark's own token does not write the mark.
 //
 // # What it promises
 //
@@ -22,7 +25,7 @@
 //     server ends it with Canceled or DeadlineExceeded. A guarded one is not sent again,
 //     unless the server has refused it before it applied anything.
 //   - A write is not sent after its caller has returned.
-//   - A write has one outcome, which errors.Is finds: see package guard. Each error that does
+//   - A write has one outcome, which errors.Is finds: see [Guard.Txn]. Each error that does
 //     not prove that nothing was applied is [guard.ErrUnknown].
 //
 // # What it does not do
@@ -55,14 +58,4 @@
 // checks the permissions of these (GHSA-rfx7-8w68-q57q) and counts them against its quota
 // (etcd-io/etcd#22134) from 3.5.33, 3.6.14 and 3.7.1 on. Older releases lack one or both.
 // The tests run on 3.4.23, and ran on 3.6.16 and 3.7.3 on 2026-11-29.
-//
-//	g := &etcdguard.Guard{Client: client}
-//	_, err := g.Txn(ctx, "account/42").Then(clientv3.OpPut("balance/42", "58")).Commit()
-//	if errors.Is(err, guard.ErrStale) {
-//		return err // another holder has the lock: nothing was written
-//	}
-//
-// # Where next
-//
-// [Guard.Txn] for the outcomes, package token for the origin of tokens.
 package etcdguard

@@ -1,6 +1,7 @@
 package etcdguard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
@@ -61,16 +62,11 @@ func (g *Guard) check() error {
 	return nil
 }
 
-func (g *Guard) prefix() string {
-	if g.Prefix == "" {
-		return DefaultPrefix
-	}
-	return g.Prefix
-}
+func (g *Guard) prefix() string { return cmp.Or(g.Prefix, DefaultPrefix) }
 
 var _ guard.Identified = (*Guard)(nil)
 
-// identity identifies where the marks are kept.
+// identity is where the marks are.
 type identity struct{ endpoints, prefix string }
 
 // Identity implements [guard.Identified]. Two Guards have the same identity if their

@@ -7,15 +7,10 @@
 //	iss := natstoken.New(js, bucket)
 //	locker := lock.Locker{Issuer: iss, Name: "billing", TTL: 30 * time.Second, Claim: fence.Admit}
 //
-// # What it promises
-//
-//   - A resource has one holder at a time, if the servers lose no write that they have
-//     acknowledged. Its numbers rise with every grant, and are at or above the clock in
-//     units of 10 µs.
-//   - If the servers lose writes, or the bucket is deleted, numbers continue from the clock.
-//     A holder of before then gets [token.ErrLost].
-//   - Waiters are served in the order of arrival, across processes. A release hands the
-//     resource to the first of them. A process watches a resource once for all its waiters.
+// docs/locks.md has what it promises and what it costs, under "Locks in a store with a
+// compare-and-swap". A resource is one key (`nats kv watch fencepost`). An operation reads it,
+// and writes it if its revision has not changed. If the bucket is deleted and made again, a
+// holder of before gets [token.ErrLost].
 //
 // # The settings of the servers
 //
@@ -28,15 +23,6 @@
 //
 // Use a bucket of its own, in files, with three or five replicas, and without a TTL: its keys
 // have the last numbers, and must not expire. Calls return an error if the bucket has a TTL.
-//
-// # What it costs
-//
-// A resource is one key with a record in JSON: the number, the holder and the queue
-// (`nats kv watch fencepost`). In a key, each byte of the name that is not a letter, a digit,
-// '-' or '_' is "=" and two hexadecimal digits. Each operation reads the record and then
-// writes it, since the revisions of a bucket that was deleted repeat. So each renewal is a
-// read, and a write by the consensus of the replicas, three for each lease and TTL: use a TTL
-// of 30 s or more.
 //
 // # Which servers
 //

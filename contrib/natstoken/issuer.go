@@ -4,7 +4,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/fencepost/fencepost/internal/register"
-	"github.com/fencepost/fencepost/token"
 )
 
 // Issuer is a [token.Issuer] on NATS, and a [token.QueueIssuer], [token.BatchRenewer],
@@ -19,13 +18,7 @@ import (
 // that.
 type Issuer struct{ issuer }
 
-type issuer interface {
-	token.Issuer
-	token.QueueIssuer
-	token.BatchRenewer
-	token.Recoverer
-	token.Inspector
-}
+type issuer = register.Interface
 
 // New returns an issuer over the bucket, which no other program writes to. It sends nothing
 // yet. By default, a connection is closed after two minutes without a server;

@@ -2,9 +2,7 @@ package natstoken_test
 
 import (
 	"context"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
@@ -34,7 +32,7 @@ func conform(t *testing.T, url string, config jetstream.KeyValueConfig, n int) {
 		_, js := connect(t, url)
 		all[i] = natstoken.New(js, bucket(t, js, config))
 	}
-	registertest.TestIssuer(t, n, func(_ *testing.T, i int) registertest.Issuer { return all[i] },
+	registertest.TestIssuer(t, n, func(_ *testing.T, i int) register.Interface { return all[i] },
 		func(ctx context.Context, resource string) error { return kv.Delete(ctx, register.Name(resource)) })
 }
 
@@ -46,37 +44,12 @@ func TestBucket(t *testing.T) {
 		kv := bucket(t, js, config)
 		return natstoken.New(js, kv), kv
 	}
-	t.Run("the keys of all legal names are different and are listed", func(t *testing.T) {
+	t.Run("the keys of all legal names are different and are listed, and a newcomer takes over", func(t *testing.T) {
 		t.Parallel()
-		iss, kv := open(t, jetstream.KeyValueConfig{Bucket: "names"})
+		_, kv := open(t, jetstream.KeyValueConfig{Bucket: "names"})
 		_, err := kv.PutString(t.Context(), "of/another=program", "x")
 		require.NoError(t, err)
-		names := []string{"a", "a/", "a/b", "a//b", "a=2F", "a.b", "*", ">", "$x", "ä", "日本/%2F?#&", `"\\`, "..", ".", " ", "-x", "\u00ff\U0010FFFF", strings.Repeat("/", token.MaxNameBytes)}
-		want := map[string]int64{}
-		for _, name := range names {
-			grant, err := iss.Acquire(t.Context(), name, "h", long)
-			require.NoError(t, err, "%q", name)
-			want[name] = grant.Token.Number
-		}
-		for _, prefix := range []string{"", "a", "a/", "日", "\u00ff\U0010FFFF"} {
-			got := map[string]int64{}
-			for state, err := range iss.Locks(t.Context(), prefix) {
-				require.NoError(t, err)
-				require.Equal(t, "h", state.Holder)
-				got[state.Resource] = state.Number
-			}
-			for name, number := range want {
-				if strings.HasPrefix(name, prefix) {
-					require.Equal(t, number, got[name], "%q", name)
-					delete(got, name)
-				}
-			}
-			require.Empty(t, got, "%q", prefix)
-		}
-		for _, err := range iss.Locks(t.Context(), "") {
-			require.NoError(t, err)
-			break
-		}
+		registertest.TestNames(t, func() register.Interface { return natstoken.New(js, kv) })
 	})
 	t.Run("a key that another program has written is an error that names it", func(t *testing.T) {
 		t.Parallel()
@@ -114,22 +87,5 @@ func TestBucket(t *testing.T) {
 		_, err := iss.Acquire(t.Context(), resource, "h", long)
 		require.ErrorContains(t, err, "maximum bytes exceeded")
 		require.ErrorIs(t, err, token.ErrUnreachable)
-	})
-	t.Run("the clock is the server's", func(t *testing.T) {
-		t.Parallel()
-		iss, _ := open(t, jetstream.KeyValueConfig{Bucket: "clock"})
-		clock, err := natstoken.StoreOf(iss).(register.Clocker).Clock(t.Context())
-		require.NoError(t, err)
-		require.WithinDuration(t, time.Now(), clock, time.Minute)
-	})
-	t.Run("a newcomer takes over from a dead holder without waiting", func(t *testing.T) { // by that clock
-		t.Parallel()
-		iss, kv := open(t, jetstream.KeyValueConfig{Bucket: "dead"})
-		_, err := iss.Acquire(t.Context(), "dead", "h", time.Millisecond)
-		require.NoError(t, err)
-		require.Eventually(t, func() bool {
-			_, err := natstoken.New(js, kv).Acquire(t.Context(), "dead", "newcomer", time.Minute)
-			return err == nil
-		}, time.Minute, 100*time.Millisecond)
 	})
 }

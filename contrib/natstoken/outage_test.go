@@ -15,6 +15,7 @@ import (
 
 	"github.com/fencepost/fencepost/contrib/natstoken"
 	"github.com/fencepost/fencepost/internal/register"
+	"github.com/fencepost/fencepost/internal/register/registertest"
 	"github.com/fencepost/fencepost/internal/test/serverproc"
 	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
@@ -44,23 +45,7 @@ func TestAuthentication(t *testing.T) {
 
 	closed := make(chan bool)
 	app := open("app", "p", nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
-	tok := acquire(t, app, "h")
-	waiting := make(chan error, 1)
-	go func() {
-		_, err := open("app", "p").Wait(context.WithoutCancel(t.Context()), resource, "waiter", long)
-		waiting <- err
-	}()
-	require.Eventually(t, func() bool {
-		state, err := app.Inspect(t.Context(), resource)
-		return err == nil && len(state.Waiters) == 1
-	}, time.Minute, time.Millisecond)
-	for state, err := range app.Locks(t.Context(), "") {
-		require.NoError(t, err)
-		require.Equal(t, resource, state.Resource)
-	}
-	require.NoError(t, app.Release(t.Context(), tok))
-	require.NoError(t, <-waiting)
-
+	registertest.TestHandOver(t, app, open("app", "p"), nil)
 	reader := open("reader", "r")
 	_, err = reader.Inspect(t.Context(), resource)
 	require.NoError(t, err)
@@ -83,11 +68,7 @@ func TestTLS(t *testing.T) {
 	require.NoError(t, err)
 	s := start(t, fmt.Sprintf("tls { cert_file: %q, key_file: %q, ca_file: %q, verify: true }", cert, key, cert))
 	iss := issuer(t, s.addr(), nats.RootCAs(cert), nats.ClientCert(cert, key))
-	tok := acquire(t, iss, "h")
-	require.NoError(t, iss.Release(t.Context(), tok))
-	g, err := iss.Wait(t.Context(), resource, "h", long)
-	require.NoError(t, err)
-	require.Greater(t, g.Token.Number, tok.Number)
+	registertest.TestHandOver(t, iss, iss, nil)
 
 	var untrusted *tls.CertificateVerificationError
 	_, err = nats.Connect("tls://"+s.addr(), nats.Secure(&tls.Config{Certificates: []tls.Certificate{pair}}))
@@ -170,51 +151,30 @@ func TestWatch(t *testing.T) {
 		require.True(t, swapped)
 		return e.Version
 	}
+	stream, err := js.Stream(t.Context(), "KV_fencepost")
+	require.NoError(t, err)
+	consumers := func(n int) func() bool {
+		return func() bool {
+			info, err := stream.Info(t.Context())
+			return err == nil && info.State.Consumers == n
+		}
+	}
+	registertest.TestStore(t, store, func(key string) { require.NoError(t, kv.Delete(t.Context(), register.Name(key))) }, consumers(1))
 	type event struct {
 		e   register.Entry
 		err error
 	}
 	watch := func(ctx context.Context, seen string) chan event {
+		require.Eventually(t, consumers(0), time.Minute, time.Millisecond) // another's would be taken for its own
 		events := make(chan event, 1)
 		go func() {
 			e, err := store.Watch(ctx, resource, seen)
 			events <- event{e, err}
 		}()
-		stream, err := js.Stream(t.Context(), "KV_fencepost")
-		require.NoError(t, err)
-		require.Eventually(t, func() bool {
-			info, err := stream.Info(t.Context())
-			return err == nil && info.State.Consumers == 1 || len(events) == 1
-		}, time.Minute, time.Millisecond)
+		require.Eventually(t, consumers(1), time.Minute, time.Millisecond)
 		return events
 	}
-	events := watch(t.Context(), "")
-	first := write("", 1)
-	got := <-events
-	require.NoError(t, got.err)
-	require.Equal(t, first, got.e.Version)
-	require.EqualValues(t, 1, got.e.Number)
-	second := write(first, 2)
-	got = <-watch(t.Context(), first)
-	require.NoError(t, got.err)
-	require.Equal(t, second, got.e.Version)
-
-	_, swapped, err := store.Swap(t.Context(), resource, first, register.Record{Number: 7})
-	require.NoError(t, err)
-	require.False(t, swapped)
-	_, swapped, err = store.Swap(t.Context(), resource, "", register.Record{Number: 7})
-	require.NoError(t, err)
-	require.False(t, swapped)
-
-	events = watch(t.Context(), second)
-	require.NoError(t, kv.Delete(t.Context(), key))
-	got = <-events
-	require.NoError(t, got.err)
-	require.Zero(t, got.e.Record, "a record that was deleted by hand")
-	loaded, err := store.Load(t.Context(), resource)
-	require.NoError(t, err)
-	require.Equal(t, got.e, loaded)
-	third := write(loaded.Version, 3)
+	third := write("", 3)
 	require.NoError(t, kv.Purge(t.Context(), key))
 	purged, err := store.Load(t.Context(), resource)
 	require.NoError(t, err)
@@ -222,28 +182,18 @@ func TestWatch(t *testing.T) {
 	require.NotEqual(t, third, purged.Version)
 	third = write(purged.Version, 3)
 
-	events = watch(t.Context(), third)
+	events := watch(t.Context(), third)
 	s.restart() // which forgets the consumer
 	require.Eventually(t, conn.IsConnected, time.Minute, time.Millisecond)
 	fourth := write(third, 4)
-	got = <-events
+	got := <-events
 	require.NoError(t, got.err)
 	require.Equal(t, fourth, got.e.Version)
 
-	stream, err := js.Stream(t.Context(), "KV_fencepost")
-	require.NoError(t, err)
-	leavesNoConsumer := func() {
-		require.Eventually(t, func() bool {
-			info, err := stream.Info(t.Context())
-			return err == nil && info.State.Consumers == 0
-		}, time.Minute, time.Millisecond)
-	}
-	leavesNoConsumer()
 	ctx, cancel := context.WithCancel(t.Context())
 	events = watch(ctx, fourth)
 	cancel()
 	require.ErrorIs(t, (<-events).err, context.Canceled)
-	leavesNoConsumer() // which the next watch would take for its own
 	events = watch(t.Context(), fourth)
 	conn.Close()
 	require.ErrorContains(t, (<-events).err, "natstoken: ", "whether the client knows of its watch already or not")

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,13 +100,10 @@ func (s *store) Load(ctx context.Context, key string) (register.Entry, error) {
 
 // Swap implements [register.Store].
 func (s *store) Swap(ctx context.Context, key, old string, next register.Record) (register.Entry, bool, error) {
-	value, err := json.Marshal(next)
-	if err != nil {
-		return register.Entry{}, false, fmt.Errorf("natstoken: %w", err)
-	}
+	value, _ := json.Marshal(next)            // strings and integers: it does not fail
 	last, _ := strconv.ParseUint(old, 10, 64) // 0: there is no such key
 	var revision uint64
-	err = s.ask(ctx, func(ctx context.Context) (err error) {
+	err := s.ask(ctx, func(ctx context.Context) (err error) {
 		revision, err = s.bucket.Update(ctx, register.Name(key), value, last)
 		return err
 	})
@@ -133,14 +129,14 @@ func (s *store) Watch(ctx context.Context, key, seen string) (e register.Entry, 
 	return e, errors.Join(err, ended)
 }
 
-// List implements [register.Lister].
+// List implements [register.Store].
 func (s *store) List(ctx context.Context, prefix string, visit func(string, register.Entry) bool) (err error) {
 	ended := s.watch(ctx, ">", func(kv jetstream.KeyValueEntry) bool {
 		if kv == nil {
 			return false
 		}
-		key, escape := url.PathUnescape(strings.ReplaceAll(kv.Key(), "=", "%"))
-		if escape != nil || !strings.HasPrefix(key, prefix) {
+		key, ok := register.Key(kv.Key())
+		if !ok || !strings.HasPrefix(key, prefix) {
 			return true
 		}
 		var e register.Entry

@@ -6,7 +6,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/fencepost/fencepost/internal/register"
-	"github.com/fencepost/fencepost/token"
 )
 
 // Config has the settings of an [Issuer].
@@ -33,13 +32,7 @@ type Config struct {
 // [context.Cause]. Its request may still take effect after that.
 type Issuer struct{ issuer }
 
-type issuer interface {
-	token.Issuer
-	token.QueueIssuer
-	token.BatchRenewer
-	token.Recoverer
-	token.Inspector
-}
+type issuer = register.Interface
 
 // New returns an issuer. It sends nothing yet.
 func New(c Config) *Issuer {

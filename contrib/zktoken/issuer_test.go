@@ -2,9 +2,7 @@ package zktoken_test
 
 import (
 	"context"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -32,7 +30,7 @@ func conform(t *testing.T, n int, servers ...string) {
 	for i := range all {
 		all[i] = issuer(t, servers[i%len(servers)])
 	}
-	registertest.TestIssuer(t, n, func(_ *testing.T, i int) registertest.Issuer { return all[i] },
+	registertest.TestIssuer(t, n, func(_ *testing.T, i int) register.Interface { return all[i] },
 		func(_ context.Context, resource string) error {
 			return conn.Delete("/fencepost/"+register.Name(resource), -1)
 		})
@@ -46,39 +44,15 @@ func TestZnodes(t *testing.T) {
 		_, err := conn.Create(path, []byte(data), 0, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
 	}
-	t.Run("the znodes of all legal names are different and are listed", func(t *testing.T) {
+	t.Run("the znodes of all legal names are different and are listed, and a newcomer takes over", func(t *testing.T) {
 		t.Parallel()
-		iss := zktoken.New(zktoken.Config{Conn: conn, Root: "/apps/names/"})
-		for _, err := range iss.Locks(t.Context(), "") {
+		open := func() register.Interface { return zktoken.New(zktoken.Config{Conn: conn, Root: "/apps/names/"}) }
+		for _, err := range open().Locks(t.Context(), "") {
 			t.Error("there is no znode yet", err)
 		}
-		names := []string{"a", "a/", "a/b", "a//b", "a=2F", "clock", ".clock", "zookeeper", "ä", "日本/%2F?#&", `"\\`, "..", ".", " ", "-x", "\u00ff\U0010FFFF", strings.Repeat("/", token.MaxNameBytes)}
-		want := map[string]int64{}
-		for _, name := range names {
-			grant, err := iss.Acquire(t.Context(), name, "h", long)
-			require.NoError(t, err, "%q", name)
-			want[name] = grant.Token.Number
-		}
+		registertest.TestNames(t, open)
 		create(t, "/apps/names/of another=program", "x")
-		for _, prefix := range []string{"", "a", "a/", "日", "\u00ff\U0010FFFF"} {
-			got := map[string]int64{}
-			for state, err := range iss.Locks(t.Context(), prefix) {
-				require.NoError(t, err)
-				require.Equal(t, "h", state.Holder)
-				got[state.Resource] = state.Number
-			}
-			for name, number := range want {
-				if strings.HasPrefix(name, prefix) {
-					require.Equal(t, number, got[name], "%q", name)
-					delete(got, name)
-				}
-			}
-			require.Empty(t, got, "%q", prefix)
-		}
-		for _, err := range iss.Locks(t.Context(), "") {
-			require.NoError(t, err)
-			break
-		}
+		registertest.TestNames(t, open)
 	})
 	t.Run("a znode that another program has written is an error that names it", func(t *testing.T) {
 		t.Parallel()
@@ -91,22 +65,5 @@ func TestZnodes(t *testing.T) {
 		for _, err := range iss.Locks(t.Context(), "") {
 			require.ErrorContains(t, err, "has no record")
 		}
-	})
-	t.Run("the clock is the server's", func(t *testing.T) {
-		t.Parallel()
-		store := zktoken.StoreOf(zktoken.New(zktoken.Config{Conn: conn, Root: "/clock"}))
-		clock, err := store.(register.Clocker).Clock(t.Context())
-		require.NoError(t, err)
-		require.WithinDuration(t, time.Now(), clock, time.Minute)
-	})
-	t.Run("a newcomer takes over from a dead holder without waiting", func(t *testing.T) { // by that clock
-		t.Parallel()
-		open := func() *zktoken.Issuer { return zktoken.New(zktoken.Config{Conn: conn, Root: "/dead"}) }
-		_, err := open().Acquire(t.Context(), "dead", "h", time.Millisecond)
-		require.NoError(t, err)
-		require.Eventually(t, func() bool {
-			_, err := open().Acquire(t.Context(), "dead", "newcomer", time.Minute)
-			return err == nil
-		}, time.Minute, 100*time.Millisecond)
 	})
 }

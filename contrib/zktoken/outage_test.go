@@ -18,6 +18,7 @@ import (
 
 	"github.com/fencepost/fencepost/contrib/zktoken"
 	"github.com/fencepost/fencepost/internal/register"
+	"github.com/fencepost/fencepost/internal/register/registertest"
 	"github.com/fencepost/fencepost/internal/test/serverproc"
 	"github.com/fencepost/fencepost/lock"
 	"github.com/fencepost/fencepost/token"
@@ -32,23 +33,13 @@ func TestAuthentication(t *testing.T) {
 		return zktoken.New(zktoken.Config{Conn: conn, ACL: zk.AuthACL(zk.PermAll)})
 	}
 	app := open("p")
-	tok := acquire(t, app, "h")
+	acquire(t, app, "h")
 	for what, iss := range map[string]*zktoken.Issuer{"a wrong password": open("wrong"), "no password": issuer(t, s.addr())} {
 		_, err := iss.Acquire(t.Context(), resource, "other", long)
 		require.ErrorContains(t, err, "zktoken: zk: not authenticated", what)
 		require.NotErrorIs(t, err, token.ErrUnreachable, what)
 	}
-	waiting := make(chan error, 1)
-	go func() {
-		_, err := open("p").Wait(context.WithoutCancel(t.Context()), resource, "waiter", long)
-		waiting <- err
-	}()
-	require.Eventually(t, func() bool {
-		state, err := app.Inspect(t.Context(), resource)
-		return err == nil && len(state.Waiters) == 1
-	}, time.Minute, time.Millisecond)
-	require.NoError(t, app.Release(t.Context(), tok))
-	require.NoError(t, <-waiting)
+	registertest.TestHandOver(t, app, open("p"), nil)
 }
 
 func TestTLS(t *testing.T) {
@@ -76,11 +67,7 @@ func TestTLS(t *testing.T) {
 	}
 	conn := connect(t, dial(&tls.Config{RootCAs: trusted, Certificates: []tls.Certificate{pair}}), s.addr())
 	iss := zktoken.New(zktoken.Config{Conn: conn})
-	tok := acquire(t, iss, "h")
-	require.NoError(t, iss.Release(t.Context(), tok))
-	g, err := iss.Wait(t.Context(), resource, "h", long)
-	require.NoError(t, err)
-	require.Greater(t, g.Token.Number, tok.Number)
+	registertest.TestHandOver(t, iss, iss, nil)
 
 	conn, _, err = zk.Connect([]string{s.addr()}, session, zk.WithLogger(quiet{}), zk.WithDialer(dial(&tls.Config{Certificates: []tls.Certificate{pair}})))
 	require.NoError(t, err)
@@ -177,31 +164,11 @@ func TestWatch(t *testing.T) {
 		require.Eventually(t, func() bool { return len(events) == 1 || s.watches(t) == 1 }, time.Minute, time.Millisecond)
 		return events
 	}
-	events := watch(t.Context(), "")
-	first := write("", 1)
-	got := <-events
-	require.NoError(t, got.err)
-	require.Equal(t, first, got.e.Version)
-	require.EqualValues(t, 1, got.e.Number)
-	second := write(first, 2)
-	got = <-watch(t.Context(), first)
-	require.NoError(t, got.err)
-	require.Equal(t, second, got.e.Version)
-	_, swapped, err := store.Swap(t.Context(), resource, first, register.Record{Number: 7})
-	require.NoError(t, err)
-	require.False(t, swapped)
-	_, swapped, err = store.Swap(t.Context(), resource, "", register.Record{Number: 7})
-	require.NoError(t, err)
-	require.False(t, swapped)
-
-	events = watch(t.Context(), second)
-	require.NoError(t, conn.Delete(znode, -1))
-	got = <-events
-	require.NoError(t, got.err)
-	require.Zero(t, got.e, "a record that was deleted by hand")
-
+	registertest.TestStore(t, store, func(key string) { require.NoError(t, conn.Delete("/fencepost/"+register.Name(key), -1)) },
+		func() bool { return s.watches(t) == 1 })
+	require.NoError(t, conn.Delete("/fencepost/"+register.Name(strings.Repeat("/", token.MaxNameBytes)), -1)) // and the watch that was cancelled
 	third := write("", 3)
-	events = watch(t.Context(), third)
+	events := watch(t.Context(), third)
 	s.restart() // within the session: the client restores the watch, or it ends with an error
 	fourth := ""
 	require.Eventually(t, func() bool {
@@ -209,7 +176,8 @@ func TestWatch(t *testing.T) {
 		fourth = e.Version
 		return err == nil
 	}, time.Minute, 10*time.Millisecond)
-	for got = <-events; got.err != nil; got = <-watch(t.Context(), third) {
+	got := <-events
+	for ; got.err != nil; got = <-watch(t.Context(), third) {
 		require.ErrorIs(t, got.err, token.ErrUnreachable)
 	}
 	require.Equal(t, fourth, got.e.Version)

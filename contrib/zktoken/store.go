@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,10 +115,7 @@ func (s *store) Load(ctx context.Context, key string) (register.Entry, error) {
 
 // Swap implements [register.Store].
 func (s *store) Swap(ctx context.Context, key, old string, next register.Record) (register.Entry, bool, error) {
-	data, err := json.Marshal(next)
-	if err != nil {
-		return register.Entry{}, false, fmt.Errorf("zktoken: %w", err)
-	}
+	data, _ := json.Marshal(next) // strings and integers: it does not fail
 	e, err := ask(ctx, func() (register.Entry, error) {
 		e := register.Entry{Record: next, Version: "0"}
 		if old == "" {
@@ -167,7 +163,7 @@ func (s *store) Watch(ctx context.Context, key, seen string) (register.Entry, er
 	}
 }
 
-// List implements [register.Lister]. It reads each record alone.
+// List implements [register.Store]. It reads each record alone.
 func (s *store) List(ctx context.Context, prefix string, visit func(string, register.Entry) bool) error {
 	names, err := ask(ctx, func() ([]string, error) {
 		names, _, err := s.Conn.Children(s.Root)
@@ -177,8 +173,8 @@ func (s *store) List(ctx context.Context, prefix string, visit func(string, regi
 		return nil
 	}
 	for _, name := range names {
-		key, escape := url.PathUnescape(strings.ReplaceAll(name, "=", "%"))
-		if escape != nil || register.Name(key) != name || !strings.HasPrefix(key, prefix) {
+		key, ok := register.Key(name)
+		if !ok || !strings.HasPrefix(key, prefix) {
 			continue
 		}
 		e, err := s.Load(ctx, key)

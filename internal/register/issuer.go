@@ -31,13 +31,16 @@ type Issuer struct {
 	process process
 }
 
-var (
-	_ token.Issuer       = (*Issuer)(nil)
-	_ token.QueueIssuer  = (*Issuer)(nil)
-	_ token.BatchRenewer = (*Issuer)(nil)
-	_ token.Recoverer    = (*Issuer)(nil)
-	_ token.Inspector    = (*Issuer)(nil)
-)
+// Interface is what an Issuer implements, and the issuer of a driver, which embeds it.
+type Interface interface {
+	token.Issuer
+	token.QueueIssuer
+	token.BatchRenewer
+	token.Recoverer
+	token.Inspector
+}
+
+var _ Interface = (*Issuer)(nil)
 
 const (
 	places  = 64                    // in a queue. Later waiters poll
@@ -265,17 +268,11 @@ func (i *Issuer) Inspect(ctx context.Context, resource string) (token.State, err
 	return i.state(resource, e), nil
 }
 
-// Locks implements [token.Inspector]. If the Store is no [Lister], the error is
-// [errors.ErrUnsupported].
+// Locks implements [token.Inspector].
 func (i *Issuer) Locks(ctx context.Context, prefix string) iter.Seq2[token.State, error] {
 	return func(yield func(token.State, error) bool) {
-		l, ok := i.Store.(Lister)
-		if !ok {
-			yield(token.State{}, errors.ErrUnsupported)
-			return
-		}
 		more := true
-		err := l.List(ctx, prefix, func(resource string, e Entry) bool {
+		err := i.Store.List(ctx, prefix, func(resource string, e Entry) bool {
 			if s := i.state(resource, e); s.Holder != "" || len(s.Waiters) > 0 {
 				more = yield(s, nil)
 			}

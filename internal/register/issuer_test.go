@@ -24,7 +24,7 @@ func TestIssuer(t *testing.T) {
 					processes = 16
 					m.trip = func() time.Duration { return rand.N(time.Millisecond) }
 				}
-				registertest.TestIssuer(t, processes, func(*testing.T, int) registertest.Issuer {
+				registertest.TestIssuer(t, processes, func(*testing.T, int) register.Interface {
 					return &register.Issuer{Store: m.client(""), LoadFirst: poor}
 				}, func(_ context.Context, resource string) error {
 					m.forget(resource)

@@ -141,7 +141,7 @@ func (p *process) now() (numbers, server time.Time) {
 
 // watch is a Watch of the Store that the waiters of this process share.
 type watch struct {
-	stop    context.CancelFunc
+	end     func() // so that the next caller has another. It needs mu
 	waiters int
 	done    chan struct{}
 	e       Entry // after done
@@ -153,15 +153,13 @@ func (p *process) watch(ctx context.Context, id string, see func(context.Context
 	p.mu.Lock()
 	w := p.watches[id]
 	if w == nil {
-		w = &watch{done: make(chan struct{})}
-		var shared context.Context
-		shared, w.stop = context.WithCancel(context.WithoutCancel(ctx))
+		shared, stop := context.WithCancel(context.WithoutCancel(ctx))
+		w = &watch{done: make(chan struct{}), end: sync.OnceFunc(func() { stop(); delete(p.watches, id) })}
 		p.watches[id] = w
 		go func() {
-			defer w.stop()
 			w.e, w.err = see(shared)
 			p.mu.Lock()
-			p.forget(id, w)
+			w.end()
 			p.mu.Unlock()
 			close(w.done)
 		}()
@@ -172,8 +170,7 @@ func (p *process) watch(ctx context.Context, id string, see func(context.Context
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if w.waiters--; w.waiters == 0 {
-			w.stop()
-			p.forget(id, w)
+			w.end()
 		}
 	}()
 	select {
@@ -181,11 +178,5 @@ func (p *process) watch(ctx context.Context, id string, see func(context.Context
 		return w.e, w.err
 	case <-ctx.Done():
 		return Entry{}, context.Cause(ctx)
-	}
-}
-
-func (p *process) forget(id string, w *watch) {
-	if p.watches[id] == w {
-		delete(p.watches, id)
 	}
 }

@@ -198,9 +198,6 @@ func TestInspectAndLocks(t *testing.T) {
 		m.once(faults{lost: true})
 		_, err = iss.Inspect(ctx, "r")
 		require.ErrorIs(t, err, token.ErrUnreachable)
-		for _, err := range (&register.Issuer{Store: struct{ register.Store }{m.client("a")}}).Locks(ctx, "") {
-			require.ErrorIs(t, err, errors.ErrUnsupported)
-		}
 	})
 }
 

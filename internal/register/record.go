@@ -1,7 +1,7 @@
 package register
 
 import (
-	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -112,16 +112,14 @@ func (d *draft) next(at time.Time) (r Record, changed bool) {
 
 func milliseconds(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
+var escape = strings.NewReplacer("+", "=20", ".", "=2E", "~", "=7E", "%", "=")
+
 // Name returns key with each byte that is not a letter, a digit, '-' or '_' as "=" and two
 // hexadecimal digits, for stores whose keys have syntax.
-func Name(key string) string {
-	var name strings.Builder
-	for _, c := range []byte(key) {
-		if c == '-' || c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' {
-			name.WriteByte(c)
-		} else {
-			fmt.Fprintf(&name, "=%02X", c)
-		}
-	}
-	return name.String()
+func Name(key string) string { return escape.Replace(url.QueryEscape(key)) }
+
+// Key returns the key of which Name has made name. ok is false if there is none.
+func Key(name string) (key string, ok bool) {
+	key, err := url.PathUnescape(strings.ReplaceAll(name, "=", "%"))
+	return key, err == nil && Name(key) == name
 }

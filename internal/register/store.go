@@ -13,9 +13,9 @@ import (
 // Swap must be linearizable for each key, and durable before it returns. It must compare
 // and write in one atomic step of the store. Load, Watch, and the entry that a Swap returns
 // if it has lost, may be stale without harm to a holder. But a stale Load shows a lock as
-// held that was released: if the store has replicas that can be behind, ask its leader. A Store deletes no
-// record and lets none expire, since the record has the last number. It must be safe for
-// concurrent use, and each call must return soon after ctx is done.
+// held that was released: if the store has replicas that can be behind, ask its leader. A
+// Store deletes no record and lets none expire, since the record has the last number. It
+// must be safe for concurrent use, and each call must return soon after ctx is done.
 //
 // # Versions
 //
@@ -58,6 +58,10 @@ type Store interface {
 	// is late or lost makes a hand-over late, by the lease's ttl at most, and a waiter that
 	// was handed the lock loses its place.
 	Watch(ctx context.Context, key, seen string) (Entry, error)
+
+	// List calls visit with each key that begins with prefix and with its entry, which may
+	// be stale, until visit returns false. It is for operators: see [token.Inspector].
+	List(ctx context.Context, prefix string, visit func(key string, e Entry) bool) error
 }
 
 // Clocker is a [Store] whose replies have no clock, and which asks its servers for it. The
@@ -65,13 +69,6 @@ type Store interface {
 type Clocker interface {
 	// Clock returns the server's clock between the request and the reply.
 	Clock(ctx context.Context) (time.Time, error)
-}
-
-// Lister is a [Store] that can list its keys. It is for operators: see [token.Inspector].
-type Lister interface {
-	// List calls visit with each key that begins with prefix and with its entry, which may
-	// be stale, until visit returns false.
-	List(ctx context.Context, prefix string, visit func(key string, e Entry) bool) error
 }
 
 // Entry is a record as it was read or written.

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/register"
+	"github.com/fencepost/fencepost/internal/register/registertest"
 	"github.com/fencepost/fencepost/internal/test/serverproc"
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/consultoken"
@@ -52,26 +53,9 @@ func TestStressTokensOfConsul(t *testing.T) {
 
 	app := as(s.policy(t, "locks", rule))
 	tok := acquire(t, app, "h")
-	waiting := make(chan error, 1)
-	go func() {
-		_, err := app.Wait(context.WithoutCancel(t.Context()), resource, "waiter", long)
-		waiting <- err
-	}()
-	require.Eventually(t, func() bool {
-		state, err := app.Inspect(t.Context(), resource)
-		return err == nil && len(state.Waiters) == 1
-	}, time.Minute, time.Millisecond)
-	var listed []string
-	for state, err := range app.Locks(t.Context(), "") {
-		require.NoError(t, err)
-		listed = append(listed, state.Resource)
-	}
-	require.Equal(t, []string{resource}, listed)
-	_, err = app.Renew(t.Context(), tok, long)
-	require.NoError(t, err)
+	registertest.TestHandOver(t, app, app, nil)
 	require.NoError(t, app.Recover(t.Context(), resource, tok.Number+10))
 	require.NoError(t, app.Release(t.Context(), tok))
-	require.NoError(t, <-waiting)
 
 	reader := s.policy(t, "readers", `key_prefix "fencepost/" { policy = "read" }`)
 	for what, c := range map[string]struct{ secret, text string }{
@@ -130,11 +114,7 @@ func TestStressTLSOfConsul(t *testing.T) {
 		consultoken.New(consultoken.Config{URL: s.url(), Client: &http.Client{Transport: protocol}}),
 		consultoken.New(consultoken.Config{URL: strict.url(), Client: client(t, config)}),
 	} {
-		tok := acquire(t, iss, "h")
-		require.NoError(t, iss.Release(t.Context(), tok))
-		g, err := iss.Wait(t.Context(), resource, "h", long)
-		require.NoError(t, err)
-		require.Greater(t, g.Token.Number, tok.Number)
+		registertest.TestHandOver(t, iss, iss, nil)
 	}
 	require.Equal(t, 2, protocol.major, "blocking queries share a connection")
 	for what, c := range map[string]struct {
@@ -280,36 +260,14 @@ func TestStressWatchOfConsul(t *testing.T) {
 	none := func(map[string][]string) {}
 	t.Run("writes and deletions", func(t *testing.T) {
 		store, q := open(t, "w/", none)
-		events := watch(t.Context(), store, "") // first without a record
-		<-q.indexes
-		first := write(t, store, "", 1)
-		got := <-events
-		require.NoError(t, got.err)
-		require.Equal(t, first, got.e.Version)
-
-		events = watch(t.Context(), store, first)
-		require.Equal(t, first, <-q.indexes)
-		second := write(t, store, first, 2)
-		got = <-events
-		require.NoError(t, got.err)
-		require.Equal(t, second, got.e.Version)
-		require.EqualValues(t, 2, got.e.Number)
-
-		third := write(t, store, second, 3)
-		e, err := store.Watch(t.Context(), resource, first)
-		require.NoError(t, err)
-		require.Equal(t, third, e.Version, "of several events, the newest")
-
-		events = watch(t.Context(), store, third)
-		s.must(t, http.MethodDelete, "/v1/kv/w/account=2F42", nil)
-		got = <-events
-		require.NoError(t, got.err)
-		require.Empty(t, got.e.Version, "a record that was deleted by hand")
-
-		ctx, cancel := context.WithCancel(t.Context())
-		events = watch(ctx, store, "")
-		cancel()
-		require.Error(t, (<-events).err)
+		registertest.TestStore(t, store, func(key string) { s.must(t, http.MethodDelete, "/v1/kv/w/"+register.Name(key), nil) }, func() bool {
+			select {
+			case <-q.indexes:
+				return true
+			default:
+				return false
+			}
+		})
 	})
 	t.Run("a reply without a change is no event", func(t *testing.T) {
 		store, q := open(t, "s/", func(query map[string][]string) { query["wait"] = []string{"1ms"} })

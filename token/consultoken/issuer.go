@@ -3,11 +3,9 @@ package consultoken
 import (
 	"cmp"
 	"net/http"
-	"strings"
-	"time"
 
 	"github.com/fencepost/fencepost/internal/register"
-	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/internal/register/httpjson"
 )
 
 // Config has the settings of an [Issuer].
@@ -36,26 +34,14 @@ type Config struct {
 // [context.Cause]. Its request may still take effect after that.
 type Issuer struct{ issuer }
 
-type issuer interface {
-	token.Issuer
-	token.QueueIssuer
-	token.BatchRenewer
-	token.Recoverer
-	token.Inspector
-}
+type issuer = register.Interface
 
 // New returns an issuer. It sends nothing yet.
 func New(c Config) *Issuer {
-	c.URL = strings.TrimSuffix(cmp.Or(c.URL, "127.0.0.1:8500"), "/")
-	if !strings.Contains(c.URL, "://") {
-		c.URL = "http://" + c.URL
-	}
+	c.URL = httpjson.URL("http", cmp.Or(c.URL, "127.0.0.1:8500"))
 	c.Prefix = cmp.Or(c.Prefix, "fencepost/")
 	if c.Client == nil {
-		c.Client = &http.Client{Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
-			MaxIdleConnsPerHost: 100, IdleConnTimeout: time.Minute,
-		}}
+		c.Client = httpjson.NewClient(nil)
 	}
 	return &Issuer{&register.Issuer{Store: &store{c}, LoadFirst: true}}
 }

@@ -1,21 +1,18 @@
 package consultoken
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/fencepost/fencepost/internal/outage"
 	"github.com/fencepost/fencepost/internal/register"
-	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/internal/register/httpjson"
 )
 
 // store is a [register.Store] over the HTTP API of an agent. The version of a record is its
@@ -81,11 +78,11 @@ func (s *store) get(ctx context.Context, key, index string) (e register.Entry, n
 		within += block + block/16
 	}
 	var pairs []pair
-	header, err := s.call(ctx, within, http.MethodGet, s.path(key), query, nil, &pairs)
+	clock, header, err := s.call(ctx, within, http.MethodGet, s.path(key), query, nil, &pairs)
 	if err != nil {
 		return e, "", err
 	}
-	next, e.Clock = header.Get("X-Consul-Index"), clock(header)
+	next, e.Clock = header.Get("X-Consul-Index"), clock
 	if len(pairs) > 0 {
 		e, err = pairs[0].entry(e.Clock)
 	}
@@ -96,18 +93,12 @@ func (s *store) get(ctx context.Context, key, index string) (e register.Entry, n
 // to a PUT with "cas" does not have the new index. Consul keeps the index of a value that is
 // written again; the Issuer writes no record that is equal to the one before.
 func (s *store) Swap(ctx context.Context, key, old string, next register.Record) (register.Entry, bool, error) {
-	value, err := json.Marshal(next)
-	if err != nil {
-		return register.Entry{}, false, fmt.Errorf("consultoken: %w", err)
-	}
+	value, _ := json.Marshal(next)             // strings and integers: it does not fail
 	index, _ := strconv.ParseUint(old, 10, 64) // 0: there is no such key
 	type object map[string]any
-	body, err := json.Marshal([]object{{"KV": object{"Verb": "cas", "Key": s.Prefix + register.Name(key), "Value": value, "Index": index}}})
-	if err != nil {
-		return register.Entry{}, false, fmt.Errorf("consultoken: %w", err)
-	}
+	body := []object{{"KV": object{"Verb": "cas", "Key": s.Prefix + register.Name(key), "Value": value, "Index": index}}}
 	var reply struct{ Results []struct{ KV pair } }
-	header, err := s.call(ctx, timeout, http.MethodPut, "/v1/txn", nil, body, &reply)
+	clock, _, err := s.call(ctx, timeout, http.MethodPut, "/v1/txn", nil, body, &reply)
 	if err != nil {
 		return register.Entry{}, false, err
 	}
@@ -115,23 +106,22 @@ func (s *store) Swap(ctx context.Context, key, old string, next register.Record)
 		e, err := s.Load(ctx, key)
 		return e, false, err
 	}
-	return register.Entry{Record: next, Version: strconv.FormatUint(reply.Results[0].KV.ModifyIndex, 10), Clock: clock(header)}, true, nil
+	return register.Entry{Record: next, Version: strconv.FormatUint(reply.Results[0].KV.ModifyIndex, 10), Clock: clock}, true, nil
 }
 
-// List implements [register.Lister]. Consul has no pages.
+// List implements [register.Store]. Consul has no pages.
 func (s *store) List(ctx context.Context, prefix string, visit func(string, register.Entry) bool) error {
 	var pairs []pair
-	header, err := s.call(ctx, timeout, http.MethodGet, s.path(prefix), url.Values{"recurse": {""}}, nil, &pairs)
+	clock, _, err := s.call(ctx, timeout, http.MethodGet, s.path(prefix), url.Values{"recurse": {""}}, nil, &pairs)
 	if err != nil {
 		return err
 	}
 	for _, p := range pairs {
-		name := strings.TrimPrefix(p.Key, s.Prefix)
-		key, err := url.PathUnescape(strings.ReplaceAll(name, "=", "%")) // of register.Name
-		if err != nil {
-			return fmt.Errorf("consultoken: the key %q is not an issuer's: %w", p.Key, err)
+		key, ok := register.Key(strings.TrimPrefix(p.Key, s.Prefix))
+		if !ok {
+			return fmt.Errorf("consultoken: the key %q is not an issuer's", p.Key)
 		}
-		if e, err := p.entry(clock(header)); err != nil || !visit(key, e) {
+		if e, err := p.entry(clock); err != nil || !visit(key, e) {
 			return err
 		}
 	}
@@ -145,46 +135,25 @@ func (s *store) path(key string) string {
 
 // call sends a request, and decodes the reply into reply if there is such a key, and the
 // transaction was executed.
-func (s *store) call(ctx context.Context, within time.Duration, method, path string, query url.Values, body []byte, reply any) (http.Header, error) {
+func (s *store) call(ctx context.Context, within time.Duration, method, path string, query url.Values, body, reply any) (clock time.Time, header http.Header, err error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, s.URL+path+"?"+query.Encode(), bytes.NewReader(body))
-	if err != nil {
-		return nil, fmt.Errorf("consultoken: %w", err)
-	}
-	if s.Token != "" {
-		req.Header.Set("X-Consul-Token", s.Token)
-	}
-	var text []byte
-	resp, err := s.Client.Do(req)
+	req, err := httpjson.NewRequest(ctx, method, s.URL+path+"?"+query.Encode(), body)
 	if err == nil {
-		text, err = io.ReadAll(resp.Body) // to the end: the connection can then be used again
-		resp.Body.Close()
-	}
-	if err != nil {
-		if outage.Is(err) {
-			err = fmt.Errorf("%w: %w", token.ErrUnreachable, err)
+		if s.Token != "" {
+			req.Header.Set("X-Consul-Token", s.Token)
 		}
-		return nil, fmt.Errorf("consultoken: %w", err)
+		clock, header, err = httpjson.Do(s.Client, req, reply)
 	}
-	switch status := resp.StatusCode; {
-	case status == http.StatusOK:
-		err = json.Unmarshal(text, reply)
-	case status == http.StatusNotFound && method == http.MethodGet && len(text) == 0: // no such key
-	case status == http.StatusConflict && bytes.Contains(text, []byte("index is stale")): // else a right is refused
+	var r *httpjson.Refusal
+	switch {
+	case err == nil:
+	case errors.As(err, &r) && r.Status == http.StatusNotFound && method == http.MethodGet && r.Body == "": // no such key
+		err = nil
+	case r != nil && r.Status == http.StatusConflict && strings.Contains(r.Body, "index is stale"): // else a right is refused
+		err = nil
 	default:
-		err = fmt.Errorf("%s %s: %s: %.300s", method, path, resp.Status, text)
-		if outage.IsStatus(status) {
-			err = fmt.Errorf("%w: %w", token.ErrUnreachable, err)
-		}
-	}
-	if err != nil {
 		err = fmt.Errorf("consultoken: %w", err)
 	}
-	return resp.Header, err
-}
-
-func clock(header http.Header) time.Time {
-	at, _ := http.ParseTime(header.Get("Date"))
-	return at
+	return clock, header, err
 }

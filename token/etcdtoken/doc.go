@@ -4,32 +4,14 @@
 //	iss := etcdtoken.New(etcdtoken.Config{Endpoints: []string{"http://localhost:2379"}})
 //	locker := lock.Locker{Issuer: iss, Name: "billing", TTL: 30 * time.Second, Claim: fence.Admit}
 //
-// # What it promises
+// docs/locks.md has what it promises and what it costs, under "Locks in a store with a
+// compare-and-swap". It uses no lease of etcd.
 //
-//   - A resource has one holder at a time. Its numbers rise with every grant, and are at
-//     or above the clock in units of 10 µs. A majority of the members has each grant on
-//     disk before it is returned, so it survives the loss of the leader.
-//   - If a snapshot is restored, or the keys are deleted, numbers continue from the clock.
-//     A holder of before then gets [token.ErrLost]: each write compares the whole record,
-//     and not its revision alone, which repeats.
-//   - Waiters are served in the order of arrival, across processes. A release hands the
-//     resource to the first of them. A process watches a resource once for all its waiters.
-//
-// # What it costs
-//
-// A resource is one key, the prefix and its name, with a record in JSON: the number, the
-// holder and the queue (`etcdctl get --prefix fencepost/`). An operation compares and
-// writes that record in one transaction. So each renewal is a write by the consensus of
-// the members, three for each lease and TTL: use a TTL of 30 s or more. A key is never
-// deleted, since it has the last number. A process that waits has one watch for each
-// resource, which over TLS shares the connection of HTTP/2, and else takes one.
-//
-// # What it does not do
-//
-// It uses no lease of etcd. Each process measures by its own clock for how long a record
-// has not changed. A caller that does not wait judges a record that it sees for the first
-// time by the header Date, which counts seconds: it takes over from a dead holder two to
-// four seconds after the TTL.
+// A resource is one key, the prefix and its name (`etcdctl get --prefix fencepost/`). An
+// operation compares and writes it in one transaction. A majority of the members has each
+// grant on disk before it is returned. After the restore of a snapshot, a holder of before
+// gets [token.ErrLost]: each write compares the whole record, and not its revision alone,
+// which repeats. Over TLS, all watches share a connection of HTTP/2. Else each takes one.
 //
 // A URL with the wrong scheme looks like a server that cannot be reached: etcd closes the
 // connection.

@@ -1,19 +1,16 @@
 package etcdtoken
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/fencepost/fencepost/internal/outage"
+	"github.com/fencepost/fencepost/internal/register/httpjson"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -61,14 +58,13 @@ func (s *store) send(ctx context.Context, path string, request, reply any) (cloc
 			clock, err = s.request(ctx, endpoint+path, tok, request, reply)
 		}
 	}
-	switch {
-	case err == nil:
-		return clock, nil
-	case isCurable(err):
+	if errors.Is(err, token.ErrUnreachable) {
 		s.current.CompareAndSwap(n, n+1)
-		err = fmt.Errorf("%w: %w", token.ErrUnreachable, err)
 	}
-	return clock, fmt.Errorf("etcdtoken: %w", err)
+	if err != nil {
+		err = fmt.Errorf("etcdtoken: %w", err)
+	}
+	return clock, err
 }
 
 // userToken returns the user's token. If there is none, or it was refused, one caller asks
@@ -81,7 +77,7 @@ func (s *store) userToken(ctx context.Context, endpoint, refused string) (string
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	case <-ctx.Done():
-		return "", ctx.Err()
+		return "", fmt.Errorf("%w: %w", token.ErrUnreachable, ctx.Err())
 	}
 	var err error
 	if s.token == refused || s.token == "" { // the caller before has got none
@@ -92,61 +88,22 @@ func (s *store) userToken(ctx context.Context, endpoint, refused string) (string
 	return s.token, err
 }
 
-// request sends one request, and decodes the reply or returns its stream. clock is the
-// header Date.
-func (s *store) request(ctx context.Context, address, tok string, request, reply any) (clock time.Time, err error) {
-	body, err := json.Marshal(request)
+// request sends one request, and decodes the reply or stores its stream.
+func (s *store) request(ctx context.Context, address, tok string, request, reply any) (time.Time, error) {
+	req, err := httpjson.NewRequest(ctx, http.MethodPost, address, request)
 	if err != nil {
-		return clock, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
-	if err != nil {
-		return clock, err
+		return time.Time{}, err
 	}
 	// A member without a leader then refuses the request at once, and ends a watch.
 	req.Header.Set("Grpc-Metadata-Hasleader", "true")
 	if tok != "" {
 		req.Header.Set("Authorization", tok)
 	}
-	resp, err := s.Client.Do(req)
-	if err != nil {
-		return clock, err
-	}
-	if stream, ok := reply.(*io.ReadCloser); ok && resp.StatusCode == http.StatusOK {
-		*stream = resp.Body
-		return clock, nil
-	}
-	defer resp.Body.Close()
-	body, err = io.ReadAll(resp.Body) // to the end: the connection can then be used again
-	switch {
-	case err != nil:
-	case resp.StatusCode != http.StatusOK:
-		err = &refusal{resp.StatusCode, fmt.Sprintf("%s: %s: %.300s", address, resp.Status, body)}
-	default:
-		clock, _ = http.ParseTime(resp.Header.Get("Date"))
-		err = json.Unmarshal(body, reply)
-	}
+	clock, _, err := httpjson.Do(s.Client, req, reply)
 	return clock, err
 }
 
-// refusal is a reply with another status than 200.
-type refusal struct {
-	status int
-	text   string
-}
-
-func (r *refusal) Error() string { return r.text }
-
 func isTokenRefused(err error) bool {
-	var r *refusal
-	return errors.As(err, &r) && (r.status == http.StatusUnauthorized || strings.Contains(r.text, "revision of auth store is old"))
-}
-
-// isCurable reports whether a retry can cure err.
-func isCurable(err error) bool {
-	var reply *refusal
-	if errors.As(err, &reply) {
-		return outage.IsStatus(reply.status)
-	}
-	return outage.Is(err)
+	var r *httpjson.Refusal
+	return errors.As(err, &r) && (r.Status == http.StatusUnauthorized || strings.Contains(r.Body, "revision of auth store is old"))
 }

@@ -1,13 +1,12 @@
 package etcdtoken
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/fencepost/fencepost/internal/register"
-	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/internal/register/httpjson"
 )
 
 // Config has the settings of an [Issuer].
@@ -38,31 +37,17 @@ type Config struct {
 // with [context.Cause]. Its request may still take effect after that.
 type Issuer struct{ issuer }
 
-type issuer interface {
-	token.Issuer
-	token.QueueIssuer
-	token.BatchRenewer
-	token.Recoverer
-	token.Inspector
-}
+type issuer = register.Interface
 
 // New returns an issuer. It sends nothing yet.
 func New(c Config) *Issuer {
 	c.Endpoints = slices.Clone(c.Endpoints)
 	for i, endpoint := range c.Endpoints {
-		if !strings.Contains(endpoint, "://") {
-			endpoint = "http://" + endpoint
-		}
-		c.Endpoints[i] = strings.TrimSuffix(endpoint, "/")
+		c.Endpoints[i] = httpjson.URL("http", endpoint)
 	}
-	if c.Prefix == "" {
-		c.Prefix = "fencepost/"
-	}
+	c.Prefix = cmp.Or(c.Prefix, "fencepost/")
 	if c.Client == nil {
-		c.Client = &http.Client{Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
-			MaxIdleConnsPerHost: 100, IdleConnTimeout: time.Minute,
-		}}
+		c.Client = httpjson.NewClient(nil)
 	}
 	return &Issuer{&register.Issuer{Store: &store{Config: c, turn: make(chan struct{}, 1)}}}
 }

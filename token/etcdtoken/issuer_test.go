@@ -3,12 +3,11 @@ package etcdtoken_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost/fencepost/internal/register"
 	"github.com/fencepost/fencepost/internal/register/registertest"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/token"
@@ -29,38 +28,18 @@ func testIssuer(t *testing.T, processes int) {
 	t.Helper()
 	server := testenv.OwnEtcd(t)
 	registertest.TestIssuer(t, processes,
-		func(t *testing.T, _ int) registertest.Issuer { t.Helper(); return issuer(t, server.Addr()) },
+		func(t *testing.T, _ int) register.Interface { t.Helper(); return issuer(t, server.Addr()) },
 		func(_ context.Context, resource string) error { remove(t, server, resource); return nil })
 }
 
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	server := testenv.OwnEtcd(t)
-	t.Run("the keys of all legal names are different and are listed", func(t *testing.T) {
+	t.Run("the keys of all legal names are different and are listed, and a newcomer takes over", func(t *testing.T) {
 		t.Parallel()
-		iss := etcdtoken.New(etcdtoken.Config{Endpoints: []string{server.URL()}, Prefix: "names/", Client: client(t, nil)})
-		names := []string{"a", "a/", "a/b", "a//b", "ä", "日本/%2F?#&", `"\\`, "..", ".", " ", "-x", "\u00ff\U0010FFFF", strings.Repeat("x", token.MaxNameBytes)}
-		want := map[string]int64{}
-		for _, name := range names {
-			grant, err := iss.Acquire(t.Context(), name, "h", long)
-			require.NoError(t, err, "%q", name)
-			want[name] = grant.Token.Number
-		}
-		for _, prefix := range []string{"", "a", "a/", "日", "\u00ff\U0010FFFF"} {
-			got := map[string]int64{}
-			for state, err := range iss.Locks(t.Context(), prefix) {
-				require.NoError(t, err)
-				require.Equal(t, "h", state.Holder)
-				got[state.Resource] = state.Number
-			}
-			for name, number := range want {
-				if strings.HasPrefix(name, prefix) {
-					require.Equal(t, number, got[name], "%q", name)
-					delete(got, name)
-				}
-			}
-			require.Empty(t, got, "%q", prefix)
-		}
+		registertest.TestNames(t, func() register.Interface {
+			return etcdtoken.New(etcdtoken.Config{Endpoints: []string{server.URL()}, Prefix: "names/", Client: client(t, nil)})
+		})
 	})
 	t.Run("more locks than one page are listed", func(t *testing.T) {
 		t.Parallel()
@@ -87,23 +66,6 @@ func TestKeys(t *testing.T) {
 		_, err := iss.Acquire(t.Context(), resource, "h", long)
 		require.ErrorContains(t, err, `etcdtoken: the key "other/account/42" has no record`)
 		require.NotErrorIs(t, err, token.ErrUnreachable)
-	})
-	t.Run("a reply has the clock of the server", func(t *testing.T) {
-		t.Parallel()
-		store := etcdtoken.StoreOf(issuer(t, server.URL()))
-		e, err := store.Load(t.Context(), "none")
-		require.NoError(t, err)
-		require.Empty(t, e.Version)
-		require.WithinDuration(t, time.Now(), e.Clock, time.Minute)
-	})
-	t.Run("a newcomer takes over from a dead holder without waiting", func(t *testing.T) { // by that clock
-		t.Parallel()
-		_, err := issuer(t, server.URL()).Acquire(t.Context(), "dead", "h", time.Millisecond)
-		require.NoError(t, err)
-		require.Eventually(t, func() bool {
-			_, err := issuer(t, server.URL()).Acquire(t.Context(), "dead", "newcomer", time.Minute)
-			return err == nil
-		}, time.Minute, 100*time.Millisecond)
 	})
 	t.Run("without endpoints each call is an error", func(t *testing.T) {
 		t.Parallel()

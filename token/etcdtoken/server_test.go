@@ -22,6 +22,7 @@ import (
 
 	"github.com/fencepost/fencepost/internal/netfault"
 	"github.com/fencepost/fencepost/internal/register"
+	"github.com/fencepost/fencepost/internal/register/registertest"
 	"github.com/fencepost/fencepost/internal/test/serverproc"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/token"
@@ -60,25 +61,12 @@ func TestUsersAndRoles(t *testing.T) {
 	require.ErrorContains(t, err, "permission denied", "a watch that the server cancels ends")
 
 	app := as("app", "secret")
-	tok := acquire(t, app, "h")
-	waiting := make(chan error, 1)
-	go func() {
-		_, err := app.Wait(context.WithoutCancel(t.Context()), resource, "waiter", long)
-		waiting <- err
-	}()
-	require.Eventually(t, func() bool {
-		state, err := app.Inspect(t.Context(), resource)
-		return err == nil && len(state.Waiters) == 1
-	}, time.Minute, time.Millisecond)
-	for state, err := range app.Locks(t.Context(), "") {
-		require.NoError(t, err)
-		require.Equal(t, resource, state.Resource)
-	}
 	root := admin(t, server, "", "/v3/auth/authenticate", map[string]any{"name": "root", "password": "secret"})
 	refuse := func() { // every token that the user has
 		admin(t, server, root.Token, "/v3/auth/user/changepw", map[string]any{"name": "app", "password": "secret"})
 		counted.executed.Store(0)
 	}
+	acquire(t, app, "h")
 	refuse()
 	atOnce := func() (errs [8]error) {
 		var all sync.WaitGroup
@@ -92,10 +80,8 @@ func TestUsersAndRoles(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.EqualValues(t, 1, counted.executed.Load(), "one caller asks for a token")
-	refuse()
-	require.NoError(t, app.Release(t.Context(), tok), "a Swap whose token was refused is sent again")
+	registertest.TestHandOver(t, app, app, refuse) // a Swap whose token was refused is sent again
 	require.EqualValues(t, 1, counted.executed.Load())
-	require.NoError(t, <-waiting)
 	admin(t, server, root.Token, "/v3/auth/user/changepw", map[string]any{"name": "app", "password": "another"})
 	for _, err := range atOnce() { // also of a caller that has waited for another's new token
 		require.ErrorContains(t, err, "authentication failed")
@@ -166,11 +152,7 @@ func TestTLS(t *testing.T) {
 		open(server.URL(), &tls.Config{RootCAs: trusted}),
 		open(strict.URL(), &tls.Config{RootCAs: trusted, Certificates: []tls.Certificate{pair}}),
 	} {
-		tok := acquire(t, iss, "h")
-		require.NoError(t, iss.Release(t.Context(), tok))
-		g, err := iss.Wait(t.Context(), resource, "h", long)
-		require.NoError(t, err)
-		require.Greater(t, g.Token.Number, tok.Number)
+		registertest.TestHandOver(t, iss, iss, nil)
 	}
 	for what, iss := range map[string]*etcdtoken.Issuer{
 		"a certificate that is not trusted": open(server.URL(), nil),
@@ -288,53 +270,26 @@ func TestWatch(t *testing.T) {
 		require.True(t, swapped)
 		return e.Version
 	}
+	registertest.TestStore(t, store, func(key string) { remove(t, server, key) }, nil)
 	first := write("", 1)
 	second := write(first, 2)
-
 	e, err := store.Watch(t.Context(), resource, first)
 	require.NoError(t, err)
-	require.Equal(t, second, e.Version)
-	require.EqualValues(t, 2, e.Number)
 	require.Zero(t, e.Clock, "the head of the reply was sent before the event")
 
 	third := write(second, 3)
-	e, err = store.Watch(t.Context(), resource, first)
-	require.NoError(t, err)
-	require.Equal(t, third, e.Version, "of several events, the newest")
-
 	revision, _, _ := strings.Cut(third, " ")
 	admin(t, server, "", "/v3/kv/compaction", map[string]any{"revision": revision})
 	_, err = store.Watch(t.Context(), resource, first)
 	require.ErrorContains(t, err, "etcdtoken: the watch has ended: compacted up to "+revision)
 
-	e, err = store.Load(t.Context(), resource)
-	require.NoError(t, err)
-	type event struct {
-		e   register.Entry
-		err error
-	}
-	watch := func(ctx context.Context) chan event {
-		events := make(chan event, 1)
-		go func() {
-			next, err := store.Watch(ctx, resource, e.Version)
-			events <- event{next, err}
-		}()
-		return events
-	}
-	events := watch(t.Context())
-	remove(t, server, resource)
-	got := <-events
-	require.NoError(t, got.err)
-	require.Zero(t, got.e, "a record that was deleted by hand")
-
-	e.Version = write("", 4)
-	ctx, cancel := context.WithCancel(t.Context())
-	events = watch(ctx)
-	cancel()
-	require.Error(t, (<-events).err)
-	events = watch(t.Context())
+	broken := make(chan error, 1)
+	go func() {
+		_, err := store.Watch(t.Context(), resource, third)
+		broken <- err
+	}()
 	server.Kill()
-	require.Error(t, (<-events).err, "a stream that breaks")
+	require.Error(t, <-broken, "a stream that breaks")
 }
 
 func TestStressAWatchEndsIfItsMemberHasNoLeader(t *testing.T) {

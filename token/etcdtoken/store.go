@@ -53,10 +53,7 @@ func (s *store) Load(ctx context.Context, key string) (register.Entry, error) {
 
 // Swap implements [register.Store].
 func (s *store) Swap(ctx context.Context, key, old string, next register.Record) (register.Entry, bool, error) {
-	value, err := json.Marshal(next)
-	if err != nil {
-		return register.Entry{}, false, fmt.Errorf("etcdtoken: %w", err)
-	}
+	value, _ := json.Marshal(next) // strings and integers: it does not fail
 	name := s.key(key)
 	compare := []object{{"key": name, "target": "MOD", "mod_revision": "0"}} // equal: there is no such key
 	if revision, before, exists := strings.Cut(old, " "); exists {
@@ -126,7 +123,7 @@ func (s *store) Watch(ctx context.Context, key, seen string) (register.Entry, er
 	}
 }
 
-// List implements [register.Lister].
+// List implements [register.Store].
 func (s *store) List(ctx context.Context, prefix string, visit func(string, register.Entry) bool) error {
 	from, end := s.key(prefix), s.key(prefix)
 	end[len(end)-1]++ // no byte of UTF-8 is 0xFF

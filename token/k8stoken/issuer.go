@@ -10,10 +10,9 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/fencepost/fencepost/internal/register"
-	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/internal/register/httpjson"
 )
 
 // Config has the settings of an [Issuer].
@@ -54,17 +53,8 @@ func inCluster(folder string) (Config, error) {
 		URL:       "https://" + net.JoinHostPort(host, port),
 		Namespace: strings.TrimSpace(string(namespace)),
 		TokenFile: folder + "/token",
-		Client:    newClient(&tls.Config{RootCAs: roots}),
+		Client:    httpjson.NewClient(&tls.Config{RootCAs: roots}),
 	}, nil
-}
-
-// newClient returns a client that notices a connection which has died, also under a watch.
-func newClient(config *tls.Config) *http.Client {
-	return &http.Client{Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true,
-		MaxIdleConnsPerHost: 100, IdleConnTimeout: time.Minute,
-		HTTP2: &http.HTTP2Config{SendPingTimeout: 2 * timeout, PingTimeout: timeout},
-	}}
 }
 
 // Issuer is a [token.Issuer] on Kubernetes, and a [token.QueueIssuer],
@@ -77,22 +67,13 @@ func newClient(config *tls.Config) *http.Client {
 // [context.Cause]. Its request may still take effect after that.
 type Issuer struct{ issuer }
 
-type issuer interface {
-	token.Issuer
-	token.QueueIssuer
-	token.BatchRenewer
-	token.Recoverer
-	token.Inspector
-}
+type issuer = register.Interface
 
 // New returns an issuer. It sends nothing yet.
 func New(c Config) *Issuer {
-	if !strings.Contains(c.URL, "://") {
-		c.URL = "https://" + c.URL
-	}
-	c.URL = strings.TrimSuffix(c.URL, "/") + "/apis/coordination.k8s.io/v1/namespaces/" + cmp.Or(c.Namespace, "default") + "/leases"
+	c.URL = httpjson.URL("https", c.URL) + "/apis/coordination.k8s.io/v1/namespaces/" + cmp.Or(c.Namespace, "default") + "/leases"
 	if c.Client == nil {
-		c.Client = newClient(nil)
+		c.Client = httpjson.NewClient(nil)
 	}
 	return &Issuer{&register.Issuer{Store: &store{c}, LoadFirst: true}}
 }

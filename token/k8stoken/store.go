@@ -1,9 +1,9 @@
 package k8stoken
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,9 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fencepost/fencepost/internal/outage"
 	"github.com/fencepost/fencepost/internal/register"
-	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/internal/register/httpjson"
 )
 
 // store is a [register.Store] of Leases. Its URL is that of the Leases of the namespace.
@@ -41,7 +40,7 @@ func (s *store) Swap(ctx context.Context, key, old string, next register.Record)
 		method, path = http.MethodPost, ""
 	}
 	var l lease
-	found, clock, err := s.call(ctx, method, path, encode(key, old, next), &l)
+	found, clock, err := s.call(ctx, method, path, json.RawMessage(encode(key, old, next)), &l)
 	switch {
 	case err != nil:
 		return register.Entry{}, false, err
@@ -56,11 +55,11 @@ func (s *store) Swap(ctx context.Context, key, old string, next register.Record)
 // replies 410, or sends an event of the type ERROR.
 func (s *store) Watch(ctx context.Context, key, seen string) (register.Entry, error) {
 	query := url.Values{"watch": {"1"}, "fieldSelector": {"metadata.name=" + name(key)}, "resourceVersion": {seen}}
-	reply, err := s.send(ctx, http.MethodGet, "?"+query.Encode(), nil)
-	if err != nil {
+	var events io.ReadCloser
+	if _, _, err := s.call(ctx, http.MethodGet, "?"+query.Encode(), nil, &events); err != nil {
 		return register.Entry{}, err
 	}
-	defer reply.Body.Close()
+	defer events.Close()
 	var event struct {
 		Type   string
 		Object struct {
@@ -68,7 +67,7 @@ func (s *store) Watch(ctx context.Context, key, seen string) (register.Entry, er
 			Message string // of an ERROR
 		}
 	}
-	if err := json.NewDecoder(reply.Body).Decode(&event); err != nil {
+	if err := json.NewDecoder(events).Decode(&event); err != nil {
 		return register.Entry{}, fmt.Errorf("k8stoken: the watch has ended: %w", err)
 	}
 	switch event.Type {
@@ -80,7 +79,7 @@ func (s *store) Watch(ctx context.Context, key, seen string) (register.Entry, er
 	return register.Entry{}, fmt.Errorf("k8stoken: the watch has ended: %s: %s", event.Type, event.Object.Message)
 }
 
-// List implements [register.Lister]. It leaves out Leases of other programs, and copies.
+// List implements [register.Store]. It leaves out Leases of other programs, and copies.
 func (s *store) List(ctx context.Context, prefix string, visit func(string, register.Entry) bool) error {
 	for next := ""; ; {
 		var page struct {
@@ -107,71 +106,33 @@ func (s *store) List(ctx context.Context, prefix string, visit func(string, regi
 	}
 }
 
-// call sends a request and decodes the reply. found is false if there is no such Lease, or
-// another process has written it. clock is the header Date.
-func (s *store) call(ctx context.Context, method, path string, body []byte, into any) (found bool, clock time.Time, err error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	reply, err := s.send(ctx, method, path, body)
-	if err != nil {
-		return false, clock, err
+// call sends a request, and decodes the reply or stores its stream. found is false if there
+// is no such Lease, or another process has written it.
+func (s *store) call(ctx context.Context, method, path string, body, reply any) (found bool, clock time.Time, err error) {
+	if _, isWatch := reply.(*io.ReadCloser); !isWatch {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
 	}
-	defer reply.Body.Close()
-	text, err := io.ReadAll(reply.Body) // to the end: the connection can then be used again
-	if err != nil {
-		return false, clock, fmt.Errorf("k8stoken: %w: %w", token.ErrUnreachable, err)
-	}
-	clock, _ = http.ParseTime(reply.Header.Get("Date"))
-	if found = reply.StatusCode < 300; found {
-		if err = json.Unmarshal(text, into); err != nil {
-			err = fmt.Errorf("k8stoken: %w: %.300s", err, text)
-		}
-	}
-	return found, clock, err
-}
-
-// send returns the reply to a request: a success, a conflict, or that there is no such Lease.
-func (s *store) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, s.URL+path, bytes.NewReader(body))
+	req, err := httpjson.NewRequest(ctx, method, s.URL+path, body)
 	var secret []byte
 	if err == nil && s.TokenFile != "" {
-		secret, err = os.ReadFile(s.TokenFile)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("k8stoken: %w", err)
-	}
-	if s.TokenFile != "" {
-		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(secret)))
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if method == http.MethodPatch {
-		req.Header.Set("Content-Type", "application/merge-patch+json")
-	}
-	reply, err := s.Client.Do(req)
-	curable := outage.Is(err)
-	if err == nil {
-		status := reply.StatusCode
-		missing := status == http.StatusNotFound && method != http.MethodPost // else the namespace is
-		if status < 300 || status == http.StatusConflict || missing {
-			return reply, nil
+		if secret, err = os.ReadFile(s.TokenFile); err == nil {
+			req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(secret)))
 		}
-		err = refusal(reply)
-		curable = outage.IsStatus(status) // 500: its etcd has no leader
 	}
-	if curable {
-		err = fmt.Errorf("%w: %w", token.ErrUnreachable, err)
+	if err == nil {
+		if method == http.MethodPatch {
+			req.Header.Set("Content-Type", "application/merge-patch+json")
+		}
+		clock, _, err = httpjson.Do(s.Client, req, reply)
 	}
-	return nil, fmt.Errorf("k8stoken: %w", err)
-}
-
-// refusal returns the error of a reply. Its body is an object of the kind Status, except
-// from a proxy.
-func refusal(reply *http.Response) error {
-	defer reply.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(reply.Body, 1<<20))
-	var status struct{ Message string }
-	if json.Unmarshal(text, &status) != nil || status.Message == "" {
-		status.Message = fmt.Sprintf("%.300s", text)
+	var r *httpjson.Refusal
+	switch {
+	case err == nil:
+		return true, clock, nil
+	case errors.As(err, &r) && (r.Status == http.StatusConflict || r.Status == http.StatusNotFound && strings.HasPrefix(path, "/")): // else the namespace is missing
+		return false, clock, nil
 	}
-	return fmt.Errorf("%s %s: %s: %s", reply.Request.Method, reply.Request.URL.Path, reply.Status, status.Message)
+	return false, clock, fmt.Errorf("k8stoken: %w", err)
 }

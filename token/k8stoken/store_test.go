@@ -111,7 +111,7 @@ func TestWhatARetryCures(t *testing.T) {
 	}
 	store, _ := replying(t, "403 "+status(403, forbidden, "Forbidden"))
 	_, err := store.Load(t.Context(), "operator")
-	require.EqualError(t, err, "k8stoken: GET /apis/coordination.k8s.io/v1/namespaces/ns/leases/operator: 403 Forbidden: "+forbidden)
+	require.ErrorContains(t, err, "/apis/coordination.k8s.io/v1/namespaces/ns/leases/operator: 403 Forbidden: "+forbidden)
 
 	cut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")
