@@ -21,10 +21,9 @@
 //
 //   - A write whose token is stale, or collides, is never applied, even if its holder was
 //     paused between any two steps, for any time.
-//   - A write is applied at most once. clientv3 sends a transaction again if a proxy or the
-//     server ends it with Canceled or DeadlineExceeded. A guarded one is not sent again,
-//     unless the server has refused it before it applied anything.
-//   - A write is not sent after its caller has returned.
+//   - A write is applied at most once, and is not sent after its caller has returned.
+//     clientv3 sends a transaction again if a proxy or the server ends it with Canceled or
+//     DeadlineExceeded, but a guarded one only if the server has applied nothing.
 //   - A write has one outcome, which errors.Is finds: see [Guard.Txn]. Each error that does
 //     not prove that nothing was applied is [guard.ErrUnknown].
 //

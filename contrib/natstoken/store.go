@@ -32,23 +32,20 @@ const timeout = 5 * time.Second
 
 // ask makes a call. While the connection is restored it makes none: the client would keep
 // the request until then.
-func (s *store) ask(ctx context.Context, call func(ctx context.Context) error) error {
+func ask[T any](ctx context.Context, s *store, call func(ctx context.Context) (T, error)) (v T, err error) {
 	if s.js.Conn().IsReconnecting() {
-		return s.failure(nats.ErrConnectionReconnecting)
+		return v, s.failure(nats.ErrConnectionReconnecting)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return s.failure(call(ctx))
+	v, err = call(ctx)
+	return v, s.failure(err)
 }
 
 // Clock implements [register.Clocker]: the leader of the bucket's stream tells its time. It
 // returns an error if the records expire.
 func (s *store) Clock(ctx context.Context) (clock time.Time, err error) {
-	var stream jetstream.Stream
-	err = s.ask(ctx, func(ctx context.Context) (err error) {
-		stream, err = s.js.Stream(ctx, "KV_"+s.bucket.Bucket())
-		return err
-	})
+	stream, err := ask(ctx, s, func(ctx context.Context) (jetstream.Stream, error) { return s.js.Stream(ctx, "KV_"+s.bucket.Bucket()) })
 	if err != nil {
 		return clock, err
 	}
@@ -83,11 +80,9 @@ func (s *store) Load(ctx context.Context, key string) (register.Entry, error) {
 			return register.Entry{}, err
 		}
 	}
-	var m *jetstream.RawStreamMsg
 	name := register.Name(key)
-	err := s.ask(ctx, func(ctx context.Context) (err error) {
-		m, err = (*s.stream.Load()).GetLastMsgForSubject(ctx, "$KV."+s.bucket.Bucket()+"."+name)
-		return err
+	m, err := ask(ctx, s, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
+		return (*s.stream.Load()).GetLastMsgForSubject(ctx, "$KV."+s.bucket.Bucket()+"."+name)
 	})
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
@@ -102,10 +97,8 @@ func (s *store) Load(ctx context.Context, key string) (register.Entry, error) {
 func (s *store) Swap(ctx context.Context, key, old string, next register.Record) (register.Entry, bool, error) {
 	value, _ := json.Marshal(next)            // strings and integers: it does not fail
 	last, _ := strconv.ParseUint(old, 10, 64) // 0: there is no such key
-	var revision uint64
-	err := s.ask(ctx, func(ctx context.Context) (err error) {
-		revision, err = s.bucket.Update(ctx, register.Name(key), value, last)
-		return err
+	revision, err := ask(ctx, s, func(ctx context.Context) (uint64, error) {
+		return s.bucket.Update(ctx, register.Name(key), value, last)
 	})
 	// The second code is that of a cluster, while another write is on its way.
 	if r := reply(err); r != nil && (r.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || r.ErrorCode == 10164) {
@@ -151,10 +144,8 @@ func (s *store) List(ctx context.Context, prefix string, visit func(string, regi
 func (s *store) watch(ctx context.Context, keys string, visit func(jetstream.KeyValueEntry) bool, options ...jetstream.WatchOpt) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end() // the watch
-	var w jetstream.KeyWatcher
-	err := s.ask(ctx, func(context.Context) (err error) {
-		w, err = s.bucket.Watch(ctx, keys, options...) // waits for five seconds at most
-		return err
+	w, err := ask(ctx, s, func(context.Context) (jetstream.KeyWatcher, error) {
+		return s.bucket.Watch(ctx, keys, options...) // waits for five seconds at most
 	})
 	if err != nil {
 		return err

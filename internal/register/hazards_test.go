@@ -128,12 +128,20 @@ func renew(iss *register.Issuer, tok token.Token) error {
 // hazard L19
 func TestAWaiterIsServedWhateverItsWatchReturns(t *testing.T) {
 	t.Parallel()
-	for name, f := range map[string]faults{"stale": {stale: 1}, "broken": {broken: true}, "deaf": {deaf: true}} {
+	for name, f := range map[string]faults{"stale": {stale: 1}, "broken": {broken: true}, "broken once": {broken: true}, "deaf": {deaf: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inFakeTime(t, func(t *testing.T, m *memory) {
 				g := acquire(t, m.issuer("a"), "a")
-				m.with(func() { m.faults = func() faults { return f } })
+				calls, once := 0, name == "broken once"
+				m.with(func() {
+					m.faults = func() faults {
+						if calls++; once && calls > 4 { // of which the third is the first Watch
+							return faults{}
+						}
+						return f
+					}
+				})
 				if f.stale > 0 {
 					m.once(f)
 				}
@@ -141,7 +149,9 @@ func TestAWaiterIsServedWhateverItsWatchReturns(t *testing.T) {
 				began := time.Now()
 				_, err := m.issuer("b").Wait(t.Context(), "r", "b", ttl)
 				require.NoError(t, err)
-				if f.deaf { // it judges by the lease, as if the holder had died
+				if once { // the next watch is another
+					require.Less(t, time.Since(began), time.Second+100*trip)
+				} else if f.deaf { // it judges by the lease, as if the holder had died
 					require.Less(t, time.Since(began), ttl+time.Second)
 				} else {
 					require.Less(t, time.Since(began), 3*time.Second)

@@ -267,6 +267,16 @@ func TestNamesAreDistinct(t *testing.T) {
 	require.Equal(t, "account=2F42", register.Name("account/42"))
 	require.Equal(t, "a=3D2F", register.Name("a=2F"))
 	require.Equal(t, "gr=C3=B6-1_A", register.Name("grö-1_A"))
+	require.Equal(t, "=20=2B=25=2E=7E=00=7F=F4=8F=BF=BF", register.Name(" +%.~\x00\x7f\U0010FFFF"))
+	for name, want := range map[string]string{"account=2F42": "account/42", "=20=2B=25=2E=7E=00": " +%.~\x00", "-_": "-_"} {
+		key, ok := register.Key(name)
+		require.True(t, ok)
+		require.Equal(t, want, key)
+	}
+	for _, foreign := range []string{"a/b", ".clock", "=2f", "=2", "=", "=zz", "=41", "a b", "a+b", "a%20b"} {
+		_, ok := register.Key(foreign)
+		require.False(t, ok, foreign)
+	}
 }
 
 // outrun is a server at which another process always writes first, and which answers one Load.

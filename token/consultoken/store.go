@@ -129,8 +129,7 @@ func (s *store) List(ctx context.Context, prefix string, visit func(string, regi
 }
 
 func (s *store) path(key string) string {
-	u := url.URL{Path: "/v1/kv/" + s.Prefix + register.Name(key)}
-	return u.EscapedPath()
+	return (&url.URL{Path: "/v1/kv/" + s.Prefix + register.Name(key)}).EscapedPath()
 }
 
 // call sends a request, and decodes the reply into reply if there is such a key, and the

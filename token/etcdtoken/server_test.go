@@ -68,23 +68,31 @@ func TestUsersAndRoles(t *testing.T) {
 	}
 	acquire(t, app, "h")
 	refuse()
-	atOnce := func() (errs [8]error) {
+	atOnce := func(iss *etcdtoken.Issuer) (errs [8]error) {
 		var all sync.WaitGroup
 		for i := range errs {
-			all.Go(func() { _, errs[i] = app.Inspect(t.Context(), resource) })
+			all.Go(func() { _, errs[i] = iss.Inspect(t.Context(), resource) })
 		}
 		all.Wait()
 		return errs
 	}
-	for _, err := range atOnce() {
+	for _, err := range atOnce(app) {
 		require.NoError(t, err)
 	}
 	require.EqualValues(t, 1, counted.executed.Load(), "one caller asks for a token")
 	registertest.TestHandOver(t, app, app, refuse) // a Swap whose token was refused is sent again
 	require.EqualValues(t, 1, counted.executed.Load())
 	admin(t, server, root.Token, "/v3/auth/user/changepw", map[string]any{"name": "app", "password": "another"})
-	for _, err := range atOnce() { // also of a caller that has waited for another's new token
+	for _, err := range atOnce(app) { // also of a caller that has waited for another's new token
 		require.ErrorContains(t, err, "authentication failed")
+	}
+	proxy, err := netfault.Start(server.Addr())
+	require.NoError(t, err)
+	defer proxy.Close()
+	proxy.Blackhole(netfault.ToServer)
+	for _, err := range atOnce(etcdtoken.New(etcdtoken.Config{
+		Endpoints: []string{proxy.Addr(), server.URL()}, User: "app", Password: "another", Client: &http.Client{Transport: counted}})) {
+		require.NoError(t, err, "also of a caller that has waited for a token from the first endpoint")
 	}
 }
 
