@@ -178,7 +178,7 @@ var budgets = map[string]int{
 	"simulations/redispoint": 265,
 	"internal":               4_644,
 	"internal/history":       2_192,
-	"internal/register":      1_043,
+	"internal/register":      1_046,
 	"internal/timeline":      763,
 	"internal/test":          3_296,
 	"cmd/fencepost":          5_829,
@@ -188,7 +188,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 52_882
+const allLines = 52_885
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

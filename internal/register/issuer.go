@@ -47,6 +47,9 @@ const (
 	confirm = time.Second           // the least time in which a waiter must confirm, or its ttl
 	turn    = 50 * time.Millisecond // by which a waiter acts later than the one before it
 	atOnce  = 16                    // renewals of a batch under way
+	// patience bounds how long a change of the queue gives way. A server that is overloaded
+	// replies after seconds, and of 256 round trips each would be minutes.
+	patience = 10 * time.Second
 )
 
 // Acquire implements [token.Issuer].
@@ -234,7 +237,7 @@ func (i *Issuer) decide(ctx context.Context, resource string, decision func(d *d
 		e = written
 		// A change of the queue gives way to the holder, whose renewal must not lose again.
 		if next.Beat == before {
-			sleep(ctx, rand.N(max(i.process.roundTrip(), time.Millisecond)<<min(2*try, 8)))
+			sleep(ctx, rand.N(min(max(i.process.roundTrip(), time.Millisecond)<<min(2*try, 8), patience)))
 			e, err = i.load(ctx, resource)
 		}
 	}

@@ -48,6 +48,8 @@ var mutants = []struct{ name, file, finds, old, new string }{
 		"		return r, r.Number != d.record.Number ||", "		if len(r.Queue) > len(d.record.Queue) {\n			r.Beat++\n		}\n		return r, r.Number != d.record.Number ||"},
 	{"a join does not give way", "issuer.go", "TestACrowdThatJoinsDoesNotKeepTheHolderFromRenewing",
 		"if next.Beat == before {", "if next.Beat == before && false {"},
+	{"a change gives way for minutes", "issuer.go", "TestAChangeGivesWayForSecondsIfTheServerIsSlow",
+		"<<min(2*try, 8), patience)", "<<min(2*try, 8), 30*patience)"},
 	{"a handed lock needs no confirmation", "record.go", "TestTheWaitersOfADeadProcessAreDroppedAtOnce",
 		"if d.Grant == d.handed {", "if d.Grant == d.handed && false {"},
 	{"a waiter does not leave", "issuer.go", "TestAWaiterThatLeavesHasNoPlace",

@@ -297,6 +297,30 @@ func (o *outrun) Swap(ctx context.Context, key, _ string, _ register.Record) (re
 	return e, false, errors.Join(err, context.Cause(ctx))
 }
 
+// behind is a server at which another process has written first, so many times.
+type behind struct {
+	register.Store
+	losses int
+}
+
+func (b *behind) Swap(ctx context.Context, key, old string, next register.Record) (register.Entry, bool, error) {
+	if b.losses--; b.losses >= 0 {
+		e, err := b.Load(ctx, key)
+		return e, false, err
+	}
+	return b.Store.Swap(ctx, key, old, next)
+}
+
+func TestAChangeGivesWayForSecondsIfTheServerIsSlow(t *testing.T) {
+	t.Parallel()
+	inFakeTime(t, func(t *testing.T, m *memory) {
+		m.trip = func() time.Duration { return time.Second }
+		began := time.Now()
+		require.NoError(t, (&register.Issuer{Store: &behind{m.client("a"), 20}}).Recover(t.Context(), "r", 7))
+		require.Less(t, time.Since(began), 20*15*time.Second)
+	})
+}
+
 func TestAJoinThatCannotLoadAgainReturnsTheError(t *testing.T) {
 	t.Parallel()
 	inFakeTime(t, func(t *testing.T, m *memory) {
