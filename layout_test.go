@@ -182,13 +182,13 @@ var budgets = map[string]int{
 	"internal/timeline":      763,
 	"internal/test":          3_296,
 	"cmd/fencepost":          5_829,
-	"contrib":                3_384,
+	"contrib":                3_379,
 	"examples":               1_432,
 	"lab":                    1_816,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 52_885
+const allLines = 52_880
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

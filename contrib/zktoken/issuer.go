@@ -1,6 +1,7 @@
 package zktoken
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -36,10 +37,7 @@ type issuer = register.Interface
 
 // New returns an issuer. It sends nothing yet.
 func New(c Config) *Issuer {
-	c.Root = strings.TrimSuffix(c.Root, "/")
-	if c.Root == "" {
-		c.Root = "/fencepost"
-	}
+	c.Root = cmp.Or(strings.TrimSuffix(c.Root, "/"), "/fencepost")
 	if c.ACL == nil {
 		c.ACL = zk.WorldACL(zk.PermAll)
 	}

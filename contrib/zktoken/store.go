@@ -121,10 +121,7 @@ func (s *store) Swap(ctx context.Context, key, old string, next register.Record)
 		if old == "" {
 			return e, s.create(s.path(key), data)
 		}
-		last, err := strconv.ParseInt(old, 10, 32)
-		if err != nil {
-			return e, err
-		}
+		last, _ := strconv.ParseInt(old, 10, 32) // of version
 		stat, err := s.Conn.Set(s.path(key), data, int32(last))
 		if err == nil {
 			e.Version, e.Clock = version(stat), time.UnixMilli(stat.Mtime)
