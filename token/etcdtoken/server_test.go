@@ -31,7 +31,7 @@ import (
 
 func TestUsersAndRoles(t *testing.T) {
 	t.Parallel()
-	server := testenv.OwnEtcd(t)
+	server := testenv.OwnEtcd(t, "--bcrypt-cost", "4") // eight checks of a password take less than five seconds
 	for _, user := range []string{"root", "app", "stranger"} {
 		admin(t, server, "", "/v3/auth/user/add", map[string]any{"name": user, "password": "secret"})
 	}
