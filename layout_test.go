@@ -297,7 +297,7 @@ func TestChoosingPageListsTheModulesThatAPackageNeeds(t *testing.T) {
 	page, err := os.ReadFile("docs/choosing.md")
 	require.NoError(t, err)
 	rows := importRow.FindAllStringSubmatch(string(page), -1)
-	require.Len(t, rows, 4)
+	require.Len(t, rows, 5)
 	for _, row := range rows {
 		list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", "./"+row[1])
 		list.Env = append(list.Environ(), "GOWORK=off")

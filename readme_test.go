@@ -54,6 +54,18 @@ func TestReadmeBadgesAreTrue(t *testing.T) {
 	require.LessOrEqual(t, strings.Count(readme, "\n"), 225)
 }
 
+// Each error that the first program prints has a row in the table of errors.
+func TestReadmeExplainsTheErrorsThatItPrints(t *testing.T) {
+	t.Parallel()
+	readme := read(t, "README.md")
+	tok := fencetoken.Token{Resource: "report/1", Number: 179516977481431}
+	for name, err := range map[string]error{"guard.ErrStale": &guard.StaleError{Token: tok}, "token.ErrLost": &fencetoken.LostError{Token: tok}} {
+		text, _, _ := strings.Cut(err.Error(), ": mark is newer")
+		require.Regexp(t, "(?m)^(2026/11/24 10:00:00 )?"+text, readme)
+		require.Contains(t, readme, "\n| `"+name+"`", text)
+	}
+}
+
 func TestTheIndexListsEachPageOnce(t *testing.T) {
 	t.Parallel()
 	index := read(t, "docs/README.md")

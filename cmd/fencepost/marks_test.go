@@ -193,8 +193,9 @@ func TestMissingFlagsAndServersAreReported(t *testing.T) {
 		"a right DSN":      {"marks list --mysql u:sekret@127.0.0.1/db", "mysql: not a DSN that can be read, as user@tcp(host:3306)/database"},
 		"a database name":  {"marks list --mysql u:sekret@tcp(127.0.0.1)/", "mysql: the DSN names no database"},
 		"no schema":        {"marks list --schema x --mysql u:sekret@tcp(127.0.0.1)/db", "--schema is for PostgreSQL"},
-		"migrations":       {"marks list --schema fence_nowhere --postgres " + url, `marks: schema "fence_nowhere" lacks what the migrations make: run fencepost migrate up: ERROR: `},
-		"MySQL migrations": {"marks list --mysql " + dsn, "marks: the database lacks what the migrations make: run fencepost migrate up --mysql: Error 1146"},
+		"migrations":       {"marks list --schema fence_nowhere --postgres " + url, `fencepost: schema "fence_nowhere" lacks what the migrations make: run fencepost migrate up: ERROR: `},
+		"a lock's tables":  {"locks show job --schema fence_nowhere --postgres " + url, `fencepost: schema "fence_nowhere" lacks what the migrations make: run fencepost migrate up: `},
+		"MySQL migrations": {"marks list --mysql " + dsn, "fencepost: the database lacks what the migrations make: run fencepost migrate up --mysql: Error 1146"},
 		"a resource":       {"marks show --postgres " + url, `expected "<resource>" (see fencepost marks show --help)`},
 		"an age":           {"marks prune --postgres " + url, "missing flags: --older-than=DURATION (see fencepost marks prune --help)"},
 	} {

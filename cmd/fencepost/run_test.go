@@ -52,6 +52,7 @@ func TestRunOfWhatCannotBeRun(t *testing.T) {
 		"redis is not there":    {[]string{"--redis", "redis://:sekret@127.0.0.1:1", "job", "true"}, 125, "redis at 127.0.0.1:1"},
 		"a postgres without //": {[]string{"--postgres", "postgres:u:sekret@db:5432/shop?sslmode=disable", "job", "true"}, 125, "--postgres: neither a postgres:// URL"},
 		"postgres is not there": {[]string{"--postgres", "postgres://:sekret@127.0.0.1:1", "job", "true"}, 125, "postgres cannot"},
+		"no tables":             {[]string{"--postgres", testenv.PostgresURL(t), "--schema", "fence_nowhere", "job", "true"}, 125, `run job: schema "fence_nowhere" lacks what the migrations make: run fencepost migrate up: `},
 		"etcd is not there":     {[]string{"--etcd", "http://u:sekret@127.0.0.1:1,http://127.0.0.1:2", "job", "true"}, 125, "etcd cannot be used"},
 		"an etcd without //":    {[]string{"--etcd", "sekret:2379", "job", "true"}, 125, "--etcd: not an http:// or https:// URL with a host"},
 		"two passwords":         {[]string{"--etcd", "http://u:sekret@a,http://u:sekret@b", "job", "true"}, 125, "--etcd: not an http://"},

@@ -147,9 +147,9 @@ func NotMigrated(schema string, err error) error {
 	var pg *pgconn.PgError
 	switch {
 	case errors.As(err, &pg) && slices.Contains([]string{"3F000", "42P01", "42883"}, pg.Code): // no such schema, table, function
-		return fmt.Errorf("marks: schema %s lacks what the migrations make: run fencepost migrate up: %w", pgx.Identifier{schema}.Sanitize(), err)
+		return fmt.Errorf("schema %s lacks what the migrations make: run fencepost migrate up: %w", pgx.Identifier{schema}.Sanitize(), err)
 	case engine.MySQLNumber(err) == 1146: // no such table
-		return fmt.Errorf("marks: the database lacks what the migrations make: run fencepost migrate up --mysql: %w", err)
+		return fmt.Errorf("the database lacks what the migrations make: run fencepost migrate up --mysql: %w", err)
 	}
 	return err
 }

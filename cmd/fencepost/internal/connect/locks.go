@@ -22,7 +22,7 @@ type Locks struct {
 	Redis    string `server:"one" env:"FENCEPOST_REDIS_URL" placeholder:"URL" help:"The Redis that has the lock. Every user of the machine can read a password in a flag: set the variable instead."`
 	Postgres string `server:"one" env:"FENCEPOST_POSTGRES_URL" placeholder:"URL" help:"The PostgreSQL database that has the lock, in the tables of fencepost migrate up."`
 	Etcd     string `server:"one" env:"FENCEPOST_ETCD_URL" placeholder:"URL" help:"The etcd that has the lock: the URLs of its members, separated by commas, of which the first may have a user and a password."`
-	Schema   string `placeholder:"NAME" help:"The schema in PostgreSQL, by default fencepost."`
+	Schema   string `default:"fencepost" placeholder:"NAME" help:"The schema in PostgreSQL (${default})."`
 }
 
 // Issuer is what the issuers of the commands implement.

@@ -46,7 +46,7 @@ func (m *Cmd) withStore(fn func(ctx context.Context, store connect.Issuer) error
 		return err
 	}
 	defer store.Shutdown()
-	return connect.WithCause(ctx, fn(ctx, store))
+	return connect.WithCause(ctx, connect.NotMigrated(m.Schema, fn(ctx, store)))
 }
 
 // lock is the object of JSON.

@@ -186,7 +186,7 @@ func (c *Cmd) notAcquired(waiting context.Context, std cli.Streams, err error) e
 		c.verbosef(std, "%v", err)
 		return c.exit(c.HeldStatus, nil)
 	}
-	return c.exit(StatusFailed, err)
+	return c.exit(StatusFailed, connect.NotMigrated(c.Schema, err))
 }
 
 // notStarted returns how a run ends if its program did not start.
