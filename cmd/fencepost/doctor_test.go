@@ -82,13 +82,24 @@ func TestDoctorOfPostgres(t *testing.T) {
 	require.NoError(t, pool.Ping(t.Context()))
 }
 
+func TestDoctorOfEtcd(t *testing.T) {
+	t.Parallel()
+	url := testenv.OwnEtcd(t).URL()
+	done := execute(t, "doctor", "--etcd", url, "--prefix", "locks")
+	require.Zero(t, done.status, done.out)
+	require.Contains(t, done.out, "etcd at "+url+"\n\n  warn  members  1 have a vote; ")
+	require.Contains(t, done.out, "  pass  rights   this user may read and write locks/\n")
+	require.True(t, strings.HasSuffix(done.out, "2 pass, 1 warn, 0 fail, 0 unknown\n"), done.out)
+}
+
 func TestDoctorWithoutAServer(t *testing.T) {
-	for _, name := range []string{"FENCEPOST_REDIS_URL", "FENCEPOST_POSTGRES_URL"} {
+	for _, name := range []string{"FENCEPOST_REDIS_URL", "FENCEPOST_POSTGRES_URL", "FENCEPOST_ETCD_URL"} {
 		t.Setenv(name, "")
 		require.NoError(t, os.Unsetenv(name))
 	}
 	for args, text := range map[string]string{
-		"":                                  "give --redis=URL or --postgres=URL, or set FENCEPOST_REDIS_URL or FENCEPOST_POSTGRES_URL (see",
+		"":                                  "give --redis=URL, --postgres=URL or --etcd=URL, or set FENCEPOST_REDIS_URL, FENCEPOST_POSTGRES_URL or FENCEPOST_ETCD_URL (see",
+		"--etcd sekret:2379":                "--etcd: not an http:// or https:// URL with a host",
 		"--redis localhost":                 "redis: not a redis:// URL",
 		"--redis redis:u:sekret@locks:6379": "redis: not a redis:// URL with a host",
 		"--postgres postgres://%zz":         "postgres: neither",

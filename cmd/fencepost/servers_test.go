@@ -52,6 +52,8 @@ func TestAFlagTakesPrecedenceOverTheVariablesOfOtherServers(t *testing.T) {
 		"doctor, two flags":               {"doctor " + redis + postgres, redisURL + " " + postgresURL, "postgres at 127.0.0.1:1, database flag cannot be used", ":2"},
 		"doctor, two variables":           {"doctor", redisURL + " " + postgresURL, "postgres at 127.0.0.1:2, database variable cannot be used", "exclude"},
 		"doctor, an empty variable":       {"doctor", "FENCEPOST_REDIS_URL= " + postgresURL, "postgres at 127.0.0.1:2", "redis"},
+		"simulate, an etcd":               {"simulate --etcd http://127.0.0.1:1", redisURL, "etcd cannot be used", ""},
+		"simulate has one lock":           {"simulate --etcd http://127.0.0.1:1 " + redis, "", "--redis and --etcd exclude each other", ""},
 		"simulate has two":                {"simulate --postgres= --redis redis://127.0.0.1:1", redisURL + " FENCEPOST_SIMULATE_POSTGRES=postgres://127.0.0.1:2/x", "redis at 127.0.0.1:1 cannot be used", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,7 +28,7 @@ func TestSimulateDrawsAPage(t *testing.T) {
 		"<body><main>\n<h1>Verdict: the fence holds.</h1>\n<p>Acknowledged updates lost with the lock alone: 1. ", "Run it again",
 		"Unguarded: ", "Guarded: ", "Recheck: ", "Check-then-write: ",
 		"writes 120", "writes 150", "reads 100", "balance 150: B+20 is gone", "stopped",
-		"checks the lease in Redis: yes", "compares with the mark: yes", "refused, below the mark",
+		"checks the lease: yes", "compares with the mark: yes", "refused, below the mark",
 		"replaces B's, which was acknowledged. Lost: B+20.",
 		"Rounds of each way: 1.", "fencepost simulate --html FILE",
 	} {

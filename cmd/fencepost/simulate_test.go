@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -30,6 +32,26 @@ func TestSimulateOnRealServers(t *testing.T) {
 	requireEmpty(t, done.temp)
 }
 
+func TestSimulateOnEtcd(t *testing.T) {
+	t.Parallel()
+	url := testenv.OwnEtcd(t).URL()
+	done := execute(t, "simulate", "--rounds", "2", "--json", "--etcd", url)
+	require.Zero(t, done.status, done.err)
+	requireReport(t, done.out, "etcd", "sqlite (embedded)")
+	reply, err := http.Post(url+"/v3/kv/range", "", strings.NewReader(`{"key": "AA==", "range_end": "AA=="}`)) // all keys
+	require.NoError(t, err)
+	defer reply.Body.Close()
+	var left struct {
+		Header struct {
+			Revision int `json:",string"`
+		}
+		Count string
+	}
+	require.NoError(t, json.NewDecoder(reply.Body).Decode(&left))
+	require.Greater(t, left.Header.Revision, 8, "four ways of two rounds")
+	require.Empty(t, left.Count, "the run removes its keys")
+}
+
 // requireReport requires exactly the documented JSON.
 func requireReport(t *testing.T, out, issuer, store string) {
 	t.Helper()
@@ -45,7 +67,7 @@ func TestSimulateForPeople(t *testing.T) {
 	done := execute(t, "simulate", "--rounds", "1", "--ttl", "50ms")
 	require.Zero(t, done.status, done.err)
 	for _, text := range []string{
-		"A gets the lock with #", "A: stopped", "A's lease is over", "A resumes", "checks the lease in Redis", "B writes 120 with #",
+		"A gets the lock with #", "A: stopped", "A's lease is over", "A resumes", "checks the lease", "B writes 120 with #",
 		": refused, below the mark", "account: balance 120", "A's write of 150 is accepted, and the balance is 150", "B+20",
 		"check-then-write", "Verdict: the fence holds.", "(ttl 50ms)", "rounds of each: 1",
 	} {

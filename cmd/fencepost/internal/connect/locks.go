@@ -1,12 +1,8 @@
 package connect
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"net/http"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -61,12 +57,12 @@ func (l *Locks) Open(ctx context.Context, application, prefix string) (store *Lo
 	var ping func(ctx context.Context) error
 	switch {
 	case l.Etcd != "":
-		config, err := etcdConfig(l.Etcd, prefix)
+		etcd, err := NewEtcd(l.Etcd, prefix)
 		if err != nil {
 			return nil, err
 		}
-		issuer := etcdtoken.New(config)
-		store, ping = &LockStore{issuer, config.Client.CloseIdleConnections}, func(ctx context.Context) error {
+		issuer := etcdtoken.New(etcd.Config)
+		store, ping = &LockStore{issuer, etcd.Client.CloseIdleConnections}, func(ctx context.Context) error {
 			if _, err := issuer.Inspect(ctx, "fencepost"); err != nil {
 				return fmt.Errorf("etcd cannot be used: %w", err)
 			}
@@ -92,24 +88,6 @@ func (l *Locks) Open(ctx context.Context, application, prefix string) (store *Lo
 		return nil, WithCause(ctx, err)
 	}
 	return store, nil
-}
-
-// etcdConfig parses the URLs.
-func etcdConfig(urls, prefix string) (etcdtoken.Config, error) {
-	c := etcdtoken.Config{Prefix: cmp.Or(prefix, "fencepost") + "/", Client: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}}
-	for n, text := range strings.Split(urls, ",") {
-		u, err := url.Parse(text)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || n > 0 && u.User != nil {
-			return c, BadURL("--etcd: not an http:// or https:// URL with a host, nor several separated by commas,")
-		}
-		if n == 0 {
-			c.User = u.User.Username()
-			c.Password, _ = u.User.Password()
-			u.User = nil
-		}
-		c.Endpoints = append(c.Endpoints, u.String())
-	}
-	return c, nil
 }
 
 // Pool returns a pool, and a function that returns an error if the server does not answer.

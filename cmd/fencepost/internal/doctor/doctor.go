@@ -1,4 +1,4 @@
-// Package doctor is the command fencepost doctor. It asks a Redis or PostgreSQL server for
+// Package doctor is the command fencepost doctor. It asks a Redis, a PostgreSQL or an etcd for
 // what lets numbers fall or locks vanish, and reports its answers with the fix.
 //
 // It changes nothing. If a managed service hides a setting, or the role lacks a right, the
@@ -24,8 +24,9 @@ import (
 type Cmd struct {
 	Redis        []string `server:"all" placeholder:"URL" sep:"none" env:"FENCEPOST_REDIS_URL" help:"Examine this Redis, by the program's URL. Repeatable, for each node. Every user of this machine can read a password in a flag: use the variable instead."`
 	Postgres     string   `server:"all" placeholder:"URL" env:"FENCEPOST_POSTGRES_URL" help:"Examine this PostgreSQL, by the program's URL."`
+	Etcd         string   `server:"all" placeholder:"URL" env:"FENCEPOST_ETCD_URL" help:"Examine this etcd, by the program's URLs, separated by commas, of which the first may have a user and a password."`
 	Schema       string   `default:"fencepost" placeholder:"NAME" help:"The schema in PostgreSQL (${default})."`
-	Prefix       string   `default:"fencepost" placeholder:"PREFIX" help:"The prefix of the keys in Redis (${default})."`
+	Prefix       string   `default:"fencepost" placeholder:"PREFIX" help:"The prefix of the keys in Redis or etcd (${default})."`
 	AllowUnknown bool     `help:"Exit status 0 also if a server hides settings, as managed services do."`
 	JSON         bool     `name:"json" help:"Print one JSON object instead."`
 }
@@ -100,6 +101,13 @@ func (c *Cmd) examinations() (all []func(ctx context.Context) (*Report, error), 
 		}
 		config.ConnectTimeout = cmp.Or(config.ConnectTimeout, connect.Timeout)
 		all = append(all, Postgres{Config: config, Schema: c.Schema}.Examine)
+	}
+	if c.Etcd != "" {
+		etcd, err := connect.NewEtcd(c.Etcd, c.Prefix)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Etcd{Etcd: etcd}.Examine)
 	}
 	return all, nil
 }
@@ -209,17 +217,19 @@ var errMissing = errors.New("the server's answer has no")
 func isServerError(err error) bool {
 	var ofRedis redis.Error
 	var ofPostgres *pgconn.PgError
+	var ofEtcd connect.EtcdError
 	if errors.As(err, &ofPostgres) {
 		return ofPostgres.Severity != "FATAL"
 	}
-	return errors.Is(err, errMissing) || errors.As(err, &ofRedis)
+	return errors.Is(err, errMissing) || errors.As(err, &ofRedis) || errors.As(err, &ofEtcd)
 }
 
 const clockWhy = "Numbers start at the server's clock: after a failover to a server that is behind, or a move to one, new tokens are refused until it has caught up."
 
-// clock reads the server's clock several times. The server reads it between the request and
-// the answer, so the shortest round trip has the narrowest range of the difference.
-func clock(ctx context.Context, read func(ctx context.Context) (time.Time, error)) (answer, error) {
+// clock reads the server's clock, which it rounds down to the unit, several times. The server
+// reads it between the request and the answer, so the shortest round trip has the narrowest
+// range of the difference.
+func clock(ctx context.Context, unit time.Duration, read func(ctx context.Context) (time.Time, error)) (answer, error) {
 	var least, most time.Duration // how far the server's clock is ahead of this machine's
 	for i := range 8 {
 		before := time.Now()
@@ -228,8 +238,8 @@ func clock(ctx context.Context, read func(ctx context.Context) (time.Time, error
 		if err != nil {
 			return answer{}, err
 		}
-		if i == 0 || after.Sub(before) < most-least {
-			least, most = there.Sub(after), there.Sub(before)
+		if i == 0 || unit+after.Sub(before) < most-least {
+			least, most = there.Sub(after), there.Add(unit).Sub(before)
 		}
 	}
 	return judgeClock(least, most)

@@ -53,7 +53,7 @@ func (s *Redis) checks() []check {
 		{"replicas", "R1", "Replication is asynchronous: a promoted replica grants the last locks of its master again, under the same numbers.", s.replicas},
 		{"scripts", "", "Grants, renewals and releases are scripts, which compare and change in one step.", s.scripts},
 		{"clock", "R9", clockWhy, func(ctx context.Context) (answer, error) {
-			return clock(ctx, func(ctx context.Context) (time.Time, error) { return s.client.Time(ctx).Result() })
+			return clock(ctx, 0, func(ctx context.Context) (time.Time, error) { return s.client.Time(ctx).Result() })
 		}},
 	}
 }

@@ -50,7 +50,7 @@ func (s *Postgres) checks() []check {
 		{"triggers", "G15", "With session_replication_role = replica the triggers of protected tables do not fire.", s.asks(Fail, "ALTER ROLE … RESET session_replication_role, or where it was set",
 			"SELECT format('session_replication_role is %s in this session', r), r <> 'replica' FROM current_setting('session_replication_role') r")},
 		{"clock", "R12", clockWhy, func(ctx context.Context) (answer, error) {
-			return clock(ctx, func(ctx context.Context) (at time.Time, err error) {
+			return clock(ctx, 0, func(ctx context.Context) (at time.Time, err error) {
 				err = s.conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&at)
 				return at, err
 			})

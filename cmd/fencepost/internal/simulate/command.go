@@ -18,6 +18,7 @@ import (
 // Cmd is the command fencepost simulate.
 type Cmd struct {
 	Redis    string        `placeholder:"URL" help:"Use this Redis instead of the embedded one. The run removes its keys at its end."`
+	Etcd     string        `placeholder:"URL" help:"Have the lock in this etcd instead: the URLs of its members, separated by commas. The run removes its keys at its end."`
 	Postgres string        `placeholder:"URL" help:"Use this PostgreSQL instead of the embedded SQLite. The run has its own schema, and drops it at its end."`
 	Rounds   int           `default:"10" help:"The number of rounds of each of the four ways."`
 	TTL      time.Duration `name:"ttl" default:"100ms" help:"How long the lock lasts after its holder was stopped."`
@@ -40,6 +41,7 @@ The exit status is 0 if the guard accepted no stale write and updates were lost 
 Examples:
   fencepost simulate
   fencepost simulate --rounds 100 --html picture.html
+  fencepost simulate --etcd http://localhost:2379
   fencepost simulate --redis redis://localhost:6379 --postgres postgres://localhost/test --json`
 }
 
@@ -55,6 +57,8 @@ func (c *Cmd) check() error {
 	switch {
 	case usage.IsEmptyFlag(c.HTML, "FENCEPOST_SIMULATE_HTML"):
 		return errors.New("html: the name of the file is empty")
+	case c.Redis != "" && c.Etcd != "":
+		return errors.New("--redis and --etcd exclude each other: the lock is in one of them")
 	case c.Rounds < 1 || c.Rounds > maxRounds:
 		return fmt.Errorf("rounds: %d is not between 1 and %d", c.Rounds, maxRounds)
 	case c.TTL < minTTL:

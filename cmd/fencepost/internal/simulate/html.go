@@ -27,7 +27,7 @@ func page(report *Report) (timeline.Page, error) {
 var headings = map[Way]string{
 	Unguarded:      "Unguarded: has the lock, and writes",
 	Guarded:        "Guarded: compares with the mark as it writes",
-	Recheck:        "Recheck: checks the lease in Redis, then writes",
+	Recheck:        "Recheck: checks the lease, then writes",
 	CheckThenWrite: "Check-then-write: compares with the mark, then writes",
 }
 

@@ -16,7 +16,7 @@ import (
 type Report struct {
 	Rounds int     `json:"rounds"`
 	TTL    int64   `json:"ttl_ms"`
-	Issuer string  `json:"issuer"` // "redis" or "redis (embedded)"
+	Issuer string  `json:"issuer"` // "redis", "etcd" or "redis (embedded)"
 	Store  string  `json:"store"`  // "postgres" or "sqlite (embedded)"
 	Pause  string  `json:"pause"`  // "SIGSTOP" or "in-process"
 	Runs   []Count `json:"runs"`

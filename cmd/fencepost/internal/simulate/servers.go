@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
 	"github.com/fencepost/fencepost/migrations"
@@ -23,6 +22,7 @@ import (
 type setup struct {
 	TTL      time.Duration
 	Redis    string // URL
+	Etcd     string // URLs, or "" for Redis
 	Prefix   string // of all keys
 	Postgres string // URL, or "" for SQLite
 	Schema   string // of all tables in PostgreSQL
@@ -44,7 +44,7 @@ type servers struct {
 func startServers(ctx context.Context, c *Cmd) (*servers, error) {
 	run := strings.ToLower(rand.Text()[:13])
 	s := &servers{setup: setup{
-		TTL: c.TTL, Redis: c.Redis, Prefix: "fencepost-simulate-" + run, Postgres: c.Postgres, Schema: "fencepost_simulate_" + run,
+		TTL: c.TTL, Redis: c.Redis, Etcd: c.Etcd, Prefix: "fencepost-simulate-" + run, Postgres: c.Postgres, Schema: "fencepost_simulate_" + run,
 	}}
 	for _, start := range []func(context.Context) error{s.startIssuer, s.startStore} {
 		if err := start(ctx); err != nil {
@@ -78,7 +78,12 @@ func (s *servers) stop(ctx context.Context) error {
 }
 
 func (s *servers) startIssuer(ctx context.Context) error {
-	if s.issuer = "redis"; s.Redis == "" {
+	switch {
+	case s.Etcd != "":
+		s.issuer = "etcd"
+	case s.Redis != "":
+		s.issuer = "redis"
+	default:
 		server := miniredis.NewMiniRedis()
 		server.ClockTTL(true) // its keys expire as time passes
 		if err := server.StartAddr("127.0.0.1:0"); err != nil {
@@ -87,18 +92,18 @@ func (s *servers) startIssuer(ctx context.Context) error {
 		s.atEnd(func(context.Context) error { server.Close(); return nil })
 		s.issuer, s.Redis = "redis (embedded)", "redis://"+server.Addr()
 	}
-	client, ping, err := connect.Redis(s.Redis, "redis")
+	locks, err := s.openLocks(ctx)
 	if err != nil {
 		return err
 	}
-	s.atEnd(func(context.Context) error { return client.Close() })
-	ctx, cancel := connect.Within(ctx)
-	defer cancel()
-	if err := ping(ctx); err != nil {
-		return connect.WithCause(ctx, err)
-	}
-	s.atEnd(func(ctx context.Context) error { return removeKeys(ctx, client, s.Prefix) })
+	locks.Shutdown()
+	s.atEnd(s.removeKeys)
 	return nil
+}
+
+// openLocks connects to the server of the lock, and returns an error if it does not answer.
+func (s *setup) openLocks(ctx context.Context) (*connect.LockStore, error) {
+	return (&connect.Locks{Redis: s.Redis, Etcd: s.Etcd}).Open(ctx, "", s.Prefix)
 }
 
 // startStore makes the tables of the marks and of the accounts too.
@@ -128,15 +133,24 @@ func (s *servers) startStore(ctx context.Context) (err error) {
 	return nil
 }
 
-// removeKeys removes the keys that begin with prefix, which must have no character that is
-// special in a pattern.
-func removeKeys(ctx context.Context, client *redis.Client, prefix string) (err error) {
-	keys := client.Scan(ctx, 0, prefix+"*", 1000).Iterator()
-	for err == nil && keys.Next(ctx) {
-		err = client.Unlink(ctx, keys.Val()).Err()
+// removeKeys removes the keys of the run, whose prefix has no character that is special in a
+// pattern.
+func (s *servers) removeKeys(ctx context.Context) (err error) {
+	if s.Etcd != "" {
+		etcd, _ := connect.NewEtcd(s.Etcd, "") // it was parsed before
+		defer etcd.Client.CloseIdleConnections()
+		err = etcd.SendAny(ctx, "/v3/kv/deleterange", map[string]any{"key": []byte(s.Prefix + "/"), "range_end": []byte(s.Prefix + "0")}, &struct{}{})
+	} else {
+		client, _, _ := connect.Redis(s.Redis, "redis") // as above
+		defer client.Close()
+		keys := client.Scan(ctx, 0, s.Prefix+"*", 1000).Iterator()
+		for err == nil && keys.Next(ctx) {
+			err = client.Unlink(ctx, keys.Val()).Err()
+		}
+		err = errors.Join(err, keys.Err())
 	}
-	if err = errors.Join(err, keys.Err()); err != nil {
-		return fmt.Errorf("remove the keys %s*: %w", prefix, err)
+	if err != nil {
+		return fmt.Errorf("remove the keys %s*: %w", s.Prefix, err)
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func unguardedText(e example) string {
 // precheck is the table's text for what a writer of each way does before its write.
 var precheck = map[Way]string{
 	Unguarded:      "has the lock",
-	Recheck:        "checks the lease in Redis",
+	Recheck:        "checks the lease",
 	CheckThenWrite: "compares with the mark",
 	Guarded:        "compares as it writes",
 }
@@ -113,7 +113,7 @@ func verdict(report *Report) (heading, text string) {
 	}
 	return "the fence holds.", fmt.Sprintf("Acknowledged updates lost with the lock alone: %d. "+
 		"A check before the write does not help, because the pause can come between the check and the write. "+
-		"Lost after a check of the lease in Redis: %d, after a comparison with the mark: %d. "+
+		"Lost after a check of the lease: %d, after a comparison with the mark: %d. "+
 		"Guarded, the comparison is part of the write: %d of %d stale writes refused, %d updates lost.",
 		without.UpdatesLost, report.Of(Recheck).UpdatesLost, report.Of(CheckThenWrite).UpdatesLost,
 		with.Refused, with.StaleAttempted, with.UpdatesLost)

@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/failpoint"
 	"github.com/fencepost/fencepost/internal/history"
 	"github.com/fencepost/fencepost/internal/rounds"
 	"github.com/fencepost/fencepost/token"
-	"github.com/fencepost/fencepost/token/redistoken"
 )
 
 // A Way is what a writer does between its read and its write.
@@ -23,7 +21,7 @@ type Way string
 const (
 	// Unguarded writes without a check.
 	Unguarded Way = "unguarded"
-	// Recheck renews the lease in Redis, then writes.
+	// Recheck renews the lease, then writes.
 	Recheck Way = "recheck"
 	// CheckThenWrite reads the mark beside the row and compares its token with it, then
 	// writes the row and the mark.
@@ -58,19 +56,20 @@ func open(ctx context.Context, name, way, conf string) (s rounds.Subject, end fu
 	if err := json.Unmarshal([]byte(conf), &w.setup); err != nil {
 		return s, nil, err
 	}
-	client, _, err := connect.Redis(w.Redis, "redis") // the parent has asked whether it answers
+	locks, err := w.openLocks(ctx)
 	if err != nil {
 		return s, nil, err
 	}
 	if w.store, err = openStore(ctx, w.setup); err != nil {
-		return s, nil, errors.Join(err, client.Close())
+		locks.Shutdown()
+		return s, nil, err
 	}
-	w.issuer = &redistoken.Issuer{Client: client, Prefix: w.Prefix}
+	w.issuer = locks.Issuer
 	s = rounds.Subject{Issuer: w.issuer, Resource: resource(w.way), TTL: w.TTL, Do: w.do}
 	if w.way == Guarded {
 		s.Claim = w.store.fence.Admit
 	}
-	return s, func() error { return errors.Join(w.store.db.Close(), client.Close()) }, nil
+	return s, func() error { locks.Shutdown(); return w.store.db.Close() }, nil
 }
 
 // do is the work under the lock: it reads, computes, checks, and writes. A is stopped just
@@ -99,7 +98,7 @@ func (w *writer) check(ctx context.Context, tok token.Token) error {
 	began, note := time.Now(), precheck[w.way]+": yes"
 	switch w.way {
 	case Recheck:
-		// A renewal is Redis's strongest answer: the lock is held for a whole ttl from now.
+		// A renewal is the server's strongest answer: the lock is held for a whole ttl from now.
 		if _, err := w.issuer.Renew(ctx, tok, w.TTL); errors.Is(err, token.ErrLost) {
 			return fmt.Errorf("%w: %w", guard.ErrRetryable, err) // nothing was written
 		} else if err != nil {
