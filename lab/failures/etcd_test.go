@@ -33,6 +33,12 @@ func TestStressEtcdLosesItsLeader(t *testing.T) {
 			testenv.EtcdLeader(others...)
 			leader.Resume()
 		},
+		// Lockers reach both sides.
+		"while it is cut off": func(leader *testenv.EtcdServer, others ...*testenv.EtcdServer) {
+			heal := leader.CutOff()
+			testenv.EtcdLeader(others...)
+			heal()
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"slices"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -322,6 +323,61 @@ func TestStressAWatchEndsIfItsMemberHasNoLeader(t *testing.T) {
 	_, err := store.Load(t.Context(), resource)
 	require.ErrorIs(t, err, token.ErrUnreachable)
 	require.ErrorContains(t, err, "no leader")
+}
+
+// The old leader is alive, and clients reach it.
+func TestStressTheLeaderIsCutOff(t *testing.T) {
+	t.Parallel()
+	members := testenv.EtcdCluster(t)
+	leader, urls := testenv.EtcdLeader(members...), []string(nil)
+	others := slices.DeleteFunc(slices.Clone(members), func(m *testenv.EtcdServer) bool { return m == leader })
+	for _, m := range others {
+		urls = append(urls, m.URL())
+	}
+	old, majority := issuer(t, leader.URL()), issuer(t, urls...)
+	a := acquire(t, old, "a")
+
+	heal := leader.CutOff()
+	ask := func() { // the old leader, by each request
+		for what, request := range map[string]func() error{
+			"a free lock": func() error { _, err := old.Acquire(t.Context(), "free", "old", long); return err },
+			"a wait":      func() error { _, err := old.Wait(t.Context(), "waited for", "old", long); return err },
+			"its renewal": func() error { _, err := old.Renew(t.Context(), a, long); return err },
+			"a look":      func() error { _, err := old.Inspect(t.Context(), resource); return err },
+		} {
+			require.ErrorIs(t, request(), token.ErrUnreachable, what)
+		}
+	}
+	ask() // as the leader, or without one
+	testenv.EtcdLeader(others...)
+	require.NoError(t, again(func() error { return majority.Release(t.Context(), a) }))
+	var b, free token.Grant
+	require.NoError(t, again(func() (err error) { b, err = majority.Acquire(t.Context(), resource, "b", long); return err }))
+	require.NoError(t, again(func() (err error) { free, err = majority.Acquire(t.Context(), "free", "new", long); return err }))
+	require.Greater(t, b.Token.Number, a.Number)
+	ask()
+
+	heal()
+	var state token.State
+	require.NoError(t, again(func() (err error) { state, err = old.Inspect(t.Context(), resource); return err }))
+	require.Equal(t, b.Token.Number, state.Number)
+	require.ErrorIs(t, again(func() error { _, err := old.Renew(t.Context(), a, long); return err }), token.ErrLost)
+	require.NoError(t, again(func() error { _, err := old.Renew(t.Context(), free.Token, long); return err }), "the requests of then have no effect")
+	if err := again(func() error { return old.Release(t.Context(), b.Token) }); err != nil {
+		require.ErrorIs(t, err, token.ErrLost, "an attempt whose reply was lost")
+	}
+	var c token.Grant
+	require.NoError(t, again(func() (err error) { c, err = old.Acquire(t.Context(), resource, "c", long); return err }))
+	require.Greater(t, c.Token.Number, b.Token.Number)
+}
+
+// again repeats a call while the members have no leader.
+func again(call func() error) error {
+	for {
+		if err := call(); !errors.Is(err, token.ErrUnreachable) {
+			return err
+		}
+	}
 }
 
 // hazard L17

@@ -57,6 +57,7 @@
 //	                    and its failover
 //	own_etcd.go         an etcd for one test, of one member or three: kill, restart, pause; its
 //	                    leader; a copy of its data is restored
+//	etcd_peers.go       relays between the members of an etcd, which cut one off
 //	galera.go           a Galera cluster for one test; when its nodes are ready; "there is no
 //	                    libgalera_smm.so"
 //	flaky.go            HTTP services that apply the first write and break the connection or the

@@ -21,6 +21,7 @@ type EtcdServer struct {
 	own    own
 	scheme string
 	tls    *tls.Config // of the test's own client
+	peers  *etcdPeers  // of a cluster
 }
 
 // OwnEtcd starts this machine's etcd with additional settings in the form of its command
@@ -28,7 +29,9 @@ type EtcdServer struct {
 // "--cert-file", cert, "--key-file", key, it takes TLS. It is removed at the end of the test.
 func OwnEtcd(t testing.TB, settings ...string) *EtcdServer {
 	t.Helper()
-	s := etcdMember(t, 0, []int{serverproc.FreePort(t)}, settings)
+	peer := serverproc.Loopback(serverproc.FreePort(t))
+	s := &EtcdServer{}
+	s.launch(t, 0, peer, []string{peer}, settings)
 	s.isHealthy()
 	return s
 }
@@ -37,12 +40,14 @@ func OwnEtcd(t testing.TB, settings ...string) *EtcdServer {
 // that does not answer is replaced after a third of a second.
 func EtcdCluster(t testing.TB) []*EtcdServer {
 	t.Helper()
-	peers, members := make([]int, 3), make([]*EtcdServer, 3)
-	for i := range peers {
-		peers[i] = serverproc.FreePort(t)
+	network := &etcdPeers{open: map[*http.Request]peerRequest{}}
+	members, own, relays := []*EtcdServer{{peers: network}, {peers: network}, {peers: network}}, []string{}, []string{}
+	for i, s := range members {
+		own = append(own, serverproc.Loopback(serverproc.FreePort(t)))
+		relays = append(relays, network.relay(t, s, own[i]))
 	}
-	for i := range peers {
-		members[i] = etcdMember(t, i, peers, []string{"--heartbeat-interval", "30", "--election-timeout", "300"})
+	for i, s := range members {
+		s.launch(t, i, own[i], relays, []string{"--heartbeat-interval", "30", "--election-timeout", "300"})
 	}
 	for _, s := range members {
 		s.isHealthy()
@@ -50,11 +55,11 @@ func EtcdCluster(t testing.TB) []*EtcdServer {
 	return members
 }
 
-// etcdMember starts a member of the cluster with the peers' ports, and does not wait for
-// the others.
-func etcdMember(t testing.TB, i int, peers []int, settings []string) *EtcdServer {
+// launch starts a member that listens to its peers at listen, of the cluster with these addresses
+// of peers, and does not wait for the others.
+func (s *EtcdServer) launch(t testing.TB, i int, listen string, peers, settings []string) {
 	t.Helper()
-	s := &EtcdServer{scheme: "http"}
+	s.scheme = "http"
 	if n := slices.Index(settings, "--cert-file"); n >= 0 {
 		pair, err := tls.LoadX509KeyPair(settings[n+1], settings[n+3])
 		if err != nil {
@@ -64,20 +69,19 @@ func etcdMember(t testing.TB, i int, peers []int, settings []string) *EtcdServer
 		s.tls = &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}} //nolint:gosec // any certificate
 	}
 	var cluster []string
-	for n, port := range peers {
-		cluster = append(cluster, fmt.Sprintf("%d=http://%s", n, serverproc.Loopback(port)))
+	for n, peer := range peers {
+		cluster = append(cluster, fmt.Sprintf("%d=http://%s", n, peer))
 	}
 	path, err := exec.LookPath("etcd")
 	argv := func(folder string, port int) []string {
-		clients, own := s.scheme+"://"+serverproc.Loopback(port), "http://"+serverproc.Loopback(peers[i])
+		clients := s.scheme + "://" + serverproc.Loopback(port)
 		return append([]string{
 			path, "--name", strconv.Itoa(i), "--data-dir", folder + "/data", "--logger", "zap",
 			"--listen-client-urls", clients, "--advertise-client-urls", clients,
-			"--listen-peer-urls", own, "--initial-advertise-peer-urls", own, "--initial-cluster", strings.Join(cluster, ","),
+			"--listen-peer-urls", "http://" + listen, "--initial-advertise-peer-urls", "http://" + peers[i], "--initial-cluster", strings.Join(cluster, ","),
 		}, settings...)
 	}
 	s.own = startOwn(t, serverproc.Program{Title: path, Argv: argv, Ready: "became follower at term"}, err)
-	return s
 }
 
 // Addr returns the address for clients, "127.0.0.1:port". It is the same after a restart.

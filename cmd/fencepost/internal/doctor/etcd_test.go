@@ -26,18 +26,18 @@ func examineEtcd(t *testing.T, urls ...string) *doctor.Report {
 	return report
 }
 
-// post sends a request to a member, as its root if auth is enabled.
-func post(t *testing.T, server *testenv.EtcdServer, path string, request map[string]any) {
+// post sends a request to a member, as its root if auth is enabled, and returns the reply.
+func post(t *testing.T, server *testenv.EtcdServer, path string, request map[string]any) (reply map[string]any) {
 	t.Helper()
 	etcd, err := connect.NewEtcd(server.URL(), "")
 	require.NoError(t, err)
 	defer etcd.Client.CloseIdleConnections()
-	var reply any
 	if _, err = etcd.Send(t.Context(), server.URL(), path, request, &reply); err != nil {
 		etcd.User, etcd.Password = "root", "sekret"
 		_, err = etcd.Send(t.Context(), server.URL(), path, request, &reply)
 	}
 	require.NoError(t, err, path)
+	return reply
 }
 
 func TestMembersOfEtcdAreExamined(t *testing.T) {
@@ -67,9 +67,12 @@ func TestMembersOfEtcdAreExamined(t *testing.T) {
 	}
 	alone(t, examineEtcd(t, one.URL()), "members", doctor.Warn, ": none of them may fail")
 
+	third := post(t, three[2], "/v3/maintenance/status", map[string]any{})["header"].(map[string]any)["member_id"]
 	three[2].Kill()
 	testenv.EtcdLeader(three[:2]...)
 	alone(t, examineEtcd(t, urls...), "members", doctor.Warn, "connection refused: the next loss may end the majority")
+	post(t, testenv.EtcdLeader(three[:2]...), "/v3/cluster/member/remove", map[string]any{"ID": third})
+	alone(t, examineEtcd(t, urls[:2]...), "members", doctor.Warn, "2 have a vote; ")
 	three[1].Kill()
 	require.Eventually(t, func() bool {
 		f := of(t, examineEtcd(t, urls...), "members")
