@@ -181,14 +181,14 @@ var budgets = map[string]int{
 	"internal/register":      1_046,
 	"internal/timeline":      763,
 	"internal/test":          3_392,
-	"cmd/fencepost":          6_026,
+	"cmd/fencepost":          6_031,
 	"contrib":                3_379,
 	"examples":               1_432,
 	"lab":                    1_816,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 53_173
+const allLines = 53_178
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

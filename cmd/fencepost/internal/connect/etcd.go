@@ -16,11 +16,15 @@ import (
 )
 
 // Etcd are members of an etcd. Its methods send requests for which an issuer has no method.
-type Etcd struct{ etcdtoken.Config }
+type Etcd struct {
+	etcdtoken.Config
+	logins map[string]string // the user's token for each member: a check of a password is slow
+}
 
 // NewEtcd parses the URLs. Keys begin with prefix.
 func NewEtcd(urls, prefix string) (*Etcd, error) {
-	e := &Etcd{etcdtoken.Config{Prefix: cmp.Or(prefix, "fencepost") + "/", Client: &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}}}
+	e := &Etcd{logins: map[string]string{}}
+	e.Prefix, e.Client = cmp.Or(prefix, "fencepost")+"/", &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
 	for n, text := range strings.Split(urls, ",") {
 		u, err := url.Parse(text)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || n > 0 && u.User != nil {
@@ -41,24 +45,25 @@ type EtcdError string
 
 func (e EtcdError) Error() string { return string(e) }
 
-// Send sends a request to the member at endpoint, under a new token of the user, if there is
-// one. It decodes the reply, and returns the header Date. It returns an [EtcdError] if the
+// Send sends a request to the member at endpoint, under a token of the user, if there is one. It
+// decodes the reply, and returns the header Date. It returns an [EtcdError] if the
 // member refuses the request, and another error if it refuses the password.
 func (e *Etcd) Send(ctx context.Context, endpoint, path string, request map[string]any, reply any) (date time.Time, err error) {
 	const authenticate = "/v3/auth/authenticate"
 	ctx, cancel := Within(ctx)
 	defer cancel()
-	var login struct{ Token string }
-	if e.User != "" && path != authenticate {
+	if e.User != "" && e.logins[endpoint] == "" && path != authenticate {
+		var login struct{ Token string }
 		if _, err = e.Send(ctx, endpoint, authenticate, map[string]any{"name": e.User, "password": e.Password}, &login); err != nil {
 			return date, fmt.Errorf("user %s: %s", e.User, err)
 		}
+		e.logins[endpoint] = login.Token
 	}
 	body, _ := json.Marshal(request)                                                                 // strings and numbers
 	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, endpoint+path, bytes.NewReader(body)) // a URL that was parsed
 	req.Header.Set("Grpc-Metadata-Hasleader", "true")                                                // a member without a leader then refuses at once
-	if login.Token != "" {
-		req.Header.Set("Authorization", login.Token)
+	if login := e.logins[endpoint]; login != "" {
+		req.Header.Set("Authorization", login)
 	}
 	resp, err := e.Client.Do(req)
 	if err != nil {
