@@ -343,6 +343,51 @@ func TestStressWatchOfConsul(t *testing.T) {
 	})
 }
 
+func TestStressConsulLosesItsLeader(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, leader *server) (back func()){
+		"for good":       func(_ *testing.T, leader *server) func() { leader.Kill(); return nil },
+		"and it returns": func(t *testing.T, leader *server) func() { leader.Kill(); return func() { leader.restart(t) } },
+		// The old leader continues where it was, with the requests that it had received.
+		"while it is stopped": func(t *testing.T, leader *server) func() {
+			require.NoError(t, leader.Send("STOP"))
+			return func() { require.NoError(t, leader.Send("CONT")) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			retried := func(call func() error) error { return again(call, token.ErrUnreachable) }
+			first, others := leader(t, newCluster(t, "")...)
+			old, majority := first.issuer(t), others[0].issuer(t)
+			a := acquire(t, old, "a")
+			back := lose(t, first)
+			late := make(chan error, 1)
+			go func() { _, err := old.Acquire(context.WithoutCancel(t.Context()), "free", "old", long); late <- err }()
+			leader(t, others...)
+			require.NoError(t, retried(func() error { return majority.Release(t.Context(), a) }))
+			var b, free, c token.Grant
+			require.NoError(t, retried(func() (err error) { b, err = majority.Acquire(t.Context(), resource, "b", long); return err }))
+			require.Greater(t, b.Token.Number, a.Number)
+			require.NoError(t, retried(func() (err error) { free, err = majority.Acquire(t.Context(), "free", "new", long); return err }))
+
+			if back == nil {
+				require.True(t, isUnreachable(<-late))
+				return
+			}
+			back()
+			if err := <-late; !isUnreachable(err) {
+				require.ErrorIs(t, err, token.ErrHeld, "what the old leader had received")
+			}
+			require.ErrorIs(t, retried(func() error { _, err := old.Renew(t.Context(), a, long); return err }), token.ErrLost)
+			require.NoError(t, retried(func() error { _, err := old.Renew(t.Context(), free.Token, long); return err }))
+			if err := retried(func() error { return old.Release(t.Context(), b.Token) }); err != nil {
+				require.ErrorIs(t, err, token.ErrLost, "an attempt whose reply was lost")
+			}
+			require.NoError(t, retried(func() (err error) { c, err = old.Acquire(t.Context(), resource, "c", long); return err }))
+			require.Greater(t, c.Token.Number, b.Token.Number)
+		})
+	}
+}
+
 func TestStressASnapshotOfConsulUnderALiveHolder(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "")

@@ -17,21 +17,28 @@ import (
 
 func TestStressIssuerOnConsul(t *testing.T) {
 	t.Parallel()
-	testIssuer(t, 1)
+	testIssuer(t, 1, newServer(t, manyConnections))
 }
 
 func TestStressSixteenProcessesOnConsul(t *testing.T) {
 	t.Parallel()
-	testIssuer(t, 16)
+	testIssuer(t, 16, newServer(t, manyConnections))
 }
 
-func testIssuer(t *testing.T, processes int) {
+// Each process asks a server of its own.
+func TestStressIssuerOnThreeServersOfConsul(t *testing.T) {
+	t.Parallel()
+	testIssuer(t, 3, newCluster(t, manyConnections)...)
+}
+
+const manyConnections = "limits { http_max_conns_per_client = 10000 }"
+
+func testIssuer(t *testing.T, processes int, servers ...*server) {
 	t.Helper()
-	s := newServer(t, "limits { http_max_conns_per_client = 10000 }")
 	registertest.TestIssuer(t, processes,
-		func(t *testing.T, _ int) register.Interface { t.Helper(); return s.issuer(t) },
+		func(t *testing.T, i int) register.Interface { t.Helper(); return servers[i%len(servers)].issuer(t) },
 		func(_ context.Context, resource string) error {
-			s.must(t, http.MethodDelete, "/v1/kv/fencepost/"+register.Name(resource), nil)
+			servers[0].must(t, http.MethodDelete, "/v1/kv/fencepost/"+register.Name(resource), nil)
 			return nil
 		})
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -26,10 +28,10 @@ const (
 	long     = time.Hour                // a ttl that does not end
 )
 
-// server is a Consul of one server, with its data on disk. It is removed at the end of the
-// test.
+// server is a server of a Consul, with its data on disk. It is removed at the end of the test.
 type server struct {
 	*serverproc.Process
+	rpc    int // port
 	scheme string
 	token  string // of the administrator
 	http   *http.Client
@@ -44,25 +46,63 @@ func newServer(t *testing.T, settings string) *server {
 	return s
 }
 
+// newCluster starts three servers, and returns when they have a leader.
+func newCluster(t *testing.T, settings string) (all []*server) {
+	t.Helper()
+	var ports []int
+	var join []string
+	for range 3 {
+		ports = append(ports, serverproc.FreePort(t))
+		join = append(join, strconv.Quote(serverproc.Loopback(ports[len(ports)-1]+serverproc.BusPort)))
+	}
+	settings += "\nbootstrap_expect = 3\nretry_interval = \"100ms\"\nretry_join = [" + strings.Join(join, ", ") + "]"
+	for i, rpc := range ports {
+		all = append(all, startServerAt(t, rpc, "http", settings+"\nnode_id = \"00000000-0000-0000-0000-00000000000"+strconv.Itoa(i)+"\"", nil))
+	}
+	for _, s := range all {
+		s.await(t)
+	}
+	return all
+}
+
+// leader returns the leader of the servers when one of these is, and the others.
+func leader(t *testing.T, servers ...*server) (leader *server, others []*server) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for i, s := range servers {
+			address := strconv.Quote(serverproc.Loopback(s.rpc))
+			if _, text, _ := s.send(t, http.MethodGet, "/v1/status/leader", nil); strings.TrimSpace(text) == address {
+				leader, others = s, slices.Delete(slices.Clone(servers), i, i+1)
+			}
+		}
+		return leader != nil
+	}, serverproc.Timeout, 20*time.Millisecond)
+	return leader, others
+}
+
 // startServer does not wait for a leader.
 func startServer(t *testing.T, scheme, settings string, config *tls.Config) *server {
 	t.Helper()
+	return startServerAt(t, serverproc.FreePort(t), scheme, settings, config)
+}
+
+func startServerAt(t *testing.T, rpc int, scheme, settings string, config *tls.Config) *server {
+	t.Helper()
 	folder := os.Getenv("FENCEPOST_CONSUL")
 	require.NotEmpty(t, folder, "this test needs a Consul:\nexport FENCEPOST_CONSUL=$(scripts/consul)")
-	rpc := serverproc.FreePort(t)
 	ports := map[string]int{"http": -1, "server": rpc, "serf_lan": rpc + serverproc.BusPort, "serf_wan": -1, "dns": -1, "grpc": -1, "grpc_tls": -1}
 	process, err := serverproc.Start(serverproc.Program{Title: "consul", Ready: "Consul agent running!", Argv: func(data string, port int) []string {
 		ports[scheme] = port
 		common, err := json.Marshal(map[string]any{"ports": ports, "performance": map[string]any{"raft_multiplier": 1}, "disable_update_check": true})
 		require.NoError(t, err)
 		return []string{
-			filepath.Join(folder, "consul"), "agent", "-server", "-node", "one", "-data-dir", data + "/data",
+			filepath.Join(folder, "consul"), "agent", "-server", "-node", "n" + strconv.Itoa(rpc), "-data-dir", data + "/data",
 			"-bind", "127.0.0.1", "-client", "127.0.0.1", "-hcl", string(common), "-hcl", settings,
 		}
 	}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, process.Remove()) })
-	return &server{Process: process, scheme: scheme, http: client(t, config)}
+	return &server{Process: process, rpc: rpc, scheme: scheme, http: client(t, config)}
 }
 
 func (s *server) url() string { return s.scheme + "://" + serverproc.Loopback(s.Port) }

@@ -105,6 +105,8 @@ func TestRightsInEtcdAreExamined(t *testing.T) {
 	require.Equal(t, doctor.Pass, rights(named("app")).Verdict, "the transaction changes this key only, if any")
 	post(t, server, "/v3/auth/role/revoke", map[string]any{"role": "app", "key": []byte("fencepost/"), "range_end": []byte("fencepost0")})
 	require.Equal(t, "etcdctl role grant-permission … --prefix=true readwrite fencepost/", rights(named("app")+",http://127.0.0.1:1").Fix)
+	grant("READ", "fencepost/", "")
+	require.Equal(t, doctor.Fail, rights(named("app")).Verdict, "a key is not the prefix")
 	grant("READWRITE", "fencepost/", "fencepost0")
 	alone(t, examineEtcd(t, named("app")), "members", doctor.Warn, "none of them may fail")
 	post(t, server, "/v3/auth/disable", map[string]any{})
