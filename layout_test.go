@@ -183,12 +183,12 @@ var budgets = map[string]int{
 	"internal/test":          3_392,
 	"cmd/fencepost":          6_031,
 	"contrib":                3_379,
-	"examples":               1_432,
+	"examples":               1_465,
 	"lab":                    1_816,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 53_178
+const allLines = 53_211
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@
 //	redsync.go      a mutex of redsync; the writes go to PostgreSQL by pgx
 //	redislock.go    a lock of bsm/redislock
 //	advisory.go     pg_advisory_lock on a session, which draws the number too
+//	consul.go       a lock of Consul's client
 //	etcd.go         a mutex of etcd, whose revision is the number
 //	getlock.go      GET_LOCK of MySQL
 //	skiplocked.go   a job queue with FOR UPDATE SKIP LOCKED: a job is claimed and numbered in
