@@ -180,7 +180,7 @@ var budgets = map[string]int{
 	"internal/history":       2_192,
 	"internal/register":      1_046,
 	"internal/timeline":      763,
-	"internal/test":          3_392,
+	"internal/test":          3_393,
 	"cmd/fencepost":          6_031,
 	"contrib":                3_379,
 	"examples":               1_465,
@@ -188,7 +188,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 53_211
+const allLines = 53_212
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -1,5 +1,5 @@
 // Package doccheck checks the code in documentation: every Go block of a page must occur
-// literally in a Go file that compiles.
+// literally in a Go file that compiles, there perhaps one tab further to the right.
 package doccheck
 
 import (
@@ -38,6 +38,7 @@ func sources(t *testing.T, dirs []string) string {
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
 			all.Write(text)
+			all.WriteString(strings.ReplaceAll(string(text), "\n\t", "\n"))
 		}
 	}
 	return all.String()
