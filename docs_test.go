@@ -20,6 +20,7 @@ func TestOtherPagesQuoteCodeThatCompiles(t *testing.T) {
 	t.Parallel()
 	doccheck.Check(t, "docs/rollout.md", "sqlguard")
 	doccheck.Check(t, "docs/errors.md", "sqlguard")
+	doccheck.Check(t, "docs/kubernetes.md", "lab/kubernetes")
 }
 
 func TestTestingPageListsTheRules(t *testing.T) {

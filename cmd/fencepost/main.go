@@ -9,6 +9,7 @@
 //	fencepost proxy                                   a guard in front of a service
 //	fencepost doctor                                  the settings of servers
 //	fencepost run NAME -- command                     a program under a lock
+//	fencepost kubernetes policy                       the fence for objects of Kubernetes
 //	fencepost help|version
 //
 // Each command has a --help.
@@ -41,6 +42,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/doctor"
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/kubernetes"
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/locks"
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/marks"
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/migrate"
@@ -55,15 +57,16 @@ type commands struct {
 	NoColor     usage.NoColor     `help:"Print no colors. The variable NO_COLOR does the same."`
 	VersionFlag usage.VersionFlag `name:"version" help:"Print the version."`
 
-	Simulate simulate.Cmd     `cmd:"" help:"Stop a lock holder past its lease, and show what its late write does."`
-	Migrate  migrate.Cmd      `cmd:"" help:"Put Fencepost's tables and functions into a database."`
-	Marks    marks.Cmd        `cmd:"" help:"List and show the marks of a database, prune them, lower one that is too high."`
-	Locks    locks.Cmd        `cmd:"" help:"List and show the locks of a server, depose the holder of one that is stuck."`
-	Proxy    proxy.Cmd        `cmd:"" help:"Refuse stale requests to a service that cannot compare tokens itself."`
-	Doctor   doctor.Cmd       `cmd:"" help:"Find the settings of servers with which numbers can fall or locks can vanish."`
-	Run      run.Cmd          `cmd:"" help:"Run a program while holding a lock, for example a cron job that several machines have and one may run."`
-	HelpCmd  usage.HelpCmd    `cmd:"" name:"help" help:"Print the help of a command."`
-	Version  usage.VersionCmd `cmd:"" help:"Print the version."`
+	Simulate   simulate.Cmd     `cmd:"" help:"Stop a lock holder past its lease, and show what its late write does."`
+	Migrate    migrate.Cmd      `cmd:"" help:"Put Fencepost's tables and functions into a database."`
+	Marks      marks.Cmd        `cmd:"" help:"List and show the marks of a database, prune them, lower one that is too high."`
+	Locks      locks.Cmd        `cmd:"" help:"List and show the locks of a server, depose the holder of one that is stuck."`
+	Proxy      proxy.Cmd        `cmd:"" help:"Refuse stale requests to a service that cannot compare tokens itself."`
+	Doctor     doctor.Cmd       `cmd:"" help:"Find the settings of servers with which numbers can fall or locks can vanish."`
+	Run        run.Cmd          `cmd:"" help:"Run a program while holding a lock, for example a cron job that several machines have and one may run."`
+	Kubernetes kubernetes.Cmd   `cmd:"" help:"Print the policies that make Kubernetes refuse the stale writes of a leader to objects."`
+	HelpCmd    usage.HelpCmd    `cmd:"" name:"help" help:"Print the help of a command."`
+	Version    usage.VersionCmd `cmd:"" help:"Print the version."`
 
 	Launcher run.LauncherCmd    `cmd:"" name:"launch" hidden:"" help:"Becomes the program of a run. The run starts it."`
 	Watchdog run.WatchdogCmd    `cmd:"" name:"watchdog" hidden:"" help:"Kills the program of a run that cannot. The run starts it."`

@@ -17,12 +17,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/fencepost/fencepost/internal/subprocess"
 	"github.com/fencepost/fencepost/internal/test/leaktest"
 	"github.com/fencepost/fencepost/internal/test/serverproc"
 	"github.com/fencepost/fencepost/token/k8stoken"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+// roles are what a process of a test can be.
+var roles = map[string]func(*subprocess.Parent) error{}
+
+func TestMain(m *testing.M) {
+	subprocess.Serve(roles)
+	leaktest.Main(m)
+}
 
 const (
 	secret = "secret"  // the bearer token of an administrator
@@ -35,7 +42,8 @@ type object = map[string]any
 // cluster is an API server with authorization by RBAC, and the etcd below it.
 type cluster struct {
 	etcd, api *serverproc.Process
-	ca        []byte // trusts it
+	program   serverproc.Program // the API server's
+	ca        []byte             // trusts it
 	roots     *x509.CertPool
 	http      *http.Client
 }
@@ -45,15 +53,9 @@ func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	binaries := os.Getenv("FENCEPOST_KUBERNETES")
 	require.NotEmpty(t, binaries, "the tests need an API server:\nexport FENCEPOST_KUBERNETES=$(scripts/kubernetes)")
-	start := func(p serverproc.Program) *serverproc.Process {
-		server, err := serverproc.Start(p)
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, server.Remove()) })
-		return server
-	}
 	c := &cluster{roots: x509.NewCertPool()}
 	peer := "http://" + serverproc.Loopback(serverproc.FreePort(t))
-	c.etcd = start(serverproc.Program{Title: "etcd", Ready: "ready to serve client requests", Argv: func(folder string, port int) []string {
+	c.etcd = start(t, serverproc.Program{Title: "etcd", Ready: "ready to serve client requests", Argv: func(folder string, port int) []string {
 		url := "http://" + serverproc.Loopback(port)
 		return []string{
 			filepath.Join(binaries, "etcd"), "--data-dir", folder + "/data", "--unsafe-no-fsync",
@@ -68,7 +70,7 @@ func newCluster(t *testing.T) *cluster {
 	require.True(t, c.roots.AppendCertsFromPEM(c.ca))
 	tokens := filepath.Join(filepath.Dir(cert), "tokens.csv")
 	require.NoError(t, os.WriteFile(tokens, []byte(secret+",admin,admin,system:masters\n"), 0o644)) //nolint:gosec // read by the server's user
-	c.api = start(serverproc.Program{Title: "kube-apiserver", Ready: "Serving securely", Argv: func(_ string, port int) []string {
+	c.program = serverproc.Program{Title: "kube-apiserver", Ready: "Serving securely", Argv: func(_ string, port int) []string {
 		return []string{
 			filepath.Join(binaries, "kube-apiserver"), "--etcd-servers", "http://" + serverproc.Loopback(c.etcd.Port),
 			"--bind-address", "127.0.0.1", "--advertise-address", "127.0.0.1", "--secure-port", strconv.Itoa(port),
@@ -77,10 +79,28 @@ func newCluster(t *testing.T) *cluster {
 			"--authorization-mode", "RBAC", "--token-auth-file", tokens,
 			"--endpoint-reconciler-type", "none", "--service-cluster-ip-range", "10.96.0.0/16",
 		}
-	}})
+	}}
+	c.api = start(t, c.program)
 	c.http = c.client(t)
 	c.await(t)
 	return c
+}
+
+func start(t *testing.T, p serverproc.Program) *serverproc.Process {
+	t.Helper()
+	server, err := serverproc.Start(p)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Remove()) })
+	return server
+}
+
+// second returns the same cluster, as another API server over its etcd serves it.
+func (c *cluster) second(t *testing.T) *cluster {
+	t.Helper()
+	other := *c
+	other.api = start(t, c.program)
+	other.await(t)
+	return &other
 }
 
 // client returns a client that trusts the server. Its connections end with the test.

@@ -36,6 +36,12 @@
 //	kubectl get leases
 //	kubectl get lease billing -o jsonpath='{.metadata.annotations.fencepost\.dev/number}'
 //
+// # Objects
+//
+// [Transport] stamps the objects that a leader writes with its token, and admission policies
+// make the API server refuse an older leader's. docs/kubernetes.md begins with what they do
+// not fence.
+//
 // # Which rights
 //
 // The role of the service account, in the namespace of the Leases:
