@@ -297,7 +297,7 @@ func TestThePolicyJudgesCreationsDeletionsAndSubresources(t *testing.T) {
 	c := newCluster(t)
 	c.define(t)
 	c.install(t, "--resource", "configmaps/v1", "--resource", "deployments.apps/v1", "--resource", "deployments/scale.apps/v1",
-		"--resource", "widgets.example.com/v1", "--lease", "billing", "--lease", "other")
+		"--resource", "widgets.example.com/v1", "--resource", "persistentvolumeclaims/v1", "--lease", "billing", "--lease", "other")
 	meta := func(stamp string) object { return object{"metadata": object{"annotations": annotations(stamp)}} }
 	announce := func(number int64, holder string) object {
 		return meta(fmt.Sprintf("%s %d delete %s", lease, number, holder))
@@ -396,6 +396,14 @@ func TestThePolicyJudgesCreationsDeletionsAndSubresources(t *testing.T) {
 			{"a stale status of a custom resource, which has no place for it", "", patch, widgets + "/w/status", merge, status(2, with(stamp(33, "a")))},
 			{"leaves the mark", stale, patch, widgets + "/w", merge, meta(stamp(33, "a"))},
 		})
+		const claims = "/api/v1/namespaces/default/persistentvolumeclaims" // labels can be changed through its status
+		claim := c.object(maps, "c", lease, stamp(34, "b"), 0)
+		claim["kind"], claim["spec"] = "PersistentVolumeClaim", object{"accessModes": []string{"ReadWriteOnce"}, "resources": object{"requests": object{"storage": "1"}}}
+		delete(claim, "data")
+		c.steps(t, []step{
+			{"", "", post, claims, plain, claim},
+			{"a status that removes the label", otherLease, patch, claims + "/c/status", merge, status(1, object{"labels": nil})},
+		})
 	})
 }
 
@@ -409,6 +417,9 @@ func TestTheLeaseRemembersTheNumberOfWhatIsGone(t *testing.T) {
 		{"without the Lease", "", post, maps, plain, c.object(maps, "old", lease, stamp(33, "a"), 0)},
 		{"", "", post, maps, plain, c.object(maps, "announced", lease, lease+" 33 delete a", 0)},
 		{"", "", post, apps, plain, c.object(apps, "d", lease, stamp(33, "a"), 0)},
+		{"", "", post, "/api/v1/namespaces", plain, object{"metadata": object{"name": "gone"}}},
+		{"", "", post, "/api/v1/namespaces/gone/configmaps", plain, c.object(maps, "left", lease, stamp(33, "a"), 0)},
+		{"a Lease without a number, as an elector makes it", "", post, leases, plain, object{"metadata": object{"name": "other"}}},
 	})
 	iss := c.issuer(t, "")
 	tok := acquire(t, iss, "billing", "b")
@@ -424,12 +435,16 @@ func TestTheLeaseRemembersTheNumberOfWhatIsGone(t *testing.T) {
 		{"a deletion that an older token has announced", behindLease, del, maps + "/announced", plain, nil},
 		{"another controller's status", "", patch, apps + "/d/status", merge, object{"status": object{"replicas": 1}}},
 		{"another Lease's object", "", post, maps, plain, c.object(maps, "of-other", "default.other", "default.other 1 n a", 0)},
+		{"", "", del, "/api/v1/namespaces/gone", plain, nil},
 		{"the holder's creation", "", post, maps, plain, c.object(maps, "new", lease, stamp(tok.Number, "b"), 0)},
 		{"the holder's write", "", patch, maps + "/old", merge, object{"metadata": object{"annotations": annotations(stamp(tok.Number, "b"))}}},
 		{"the Lease is deleted", "", del, leases + "/billing", plain, nil},
 		{"the mark still refuses", stale, patch, maps + "/old", merge, object{"metadata": object{"annotations": annotations(stamp(33, "a"))}}},
 	})
 	next := acquire(t, iss, "billing", "c")
+	require.Eventually(t, func() bool {
+		return first(c.send(t, del, "/api/v1/namespaces/gone/configmaps/left", plain, nil)) == http.StatusOK
+	}, serverproc.Timeout, 50*time.Millisecond, "what is left in a namespace that was deleted")
 	require.Greater(t, next.Number, tok.Number)
 	require.Eventually(t, func() bool {
 		_, text := c.send(t, post, maps+"?dryRun=All", plain, c.object(maps, "probe", lease, stamp(tok.Number, "b"), 0))
