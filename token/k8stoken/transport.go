@@ -177,7 +177,7 @@ func (w write) stamped(nonce string) ([]byte, error) {
 			delete(said, "status")
 		}
 		text, _ := json.Marshal(said)
-		hash := sha256.Sum256(fmt.Appendf(nil, "%s %s %s\n%s", w.Method, w.URL.Path, w.Header.Get("Content-Type"), text))
+		hash := sha256.Sum256(text)
 		nonce = fmt.Sprintf("%x", hash[:8])
 	}
 	annotations[tokenAnnotation] = w.stamp(nonce)
