@@ -159,7 +159,7 @@ var budgets = map[string]int{
 	"token/consultoken":      234,
 	"token/etcdtoken":        337,
 	"token/k8stoken":         599,
-	"lock":                   1_573,
+	"lock":                   1_880,
 	"guard":                  469,
 	"guard/guardtest":        553,
 	"sqlguard":               1_372,
@@ -184,12 +184,12 @@ var budgets = map[string]int{
 	"internal/test":          3_393,
 	"cmd/fencepost":          6_121,
 	"contrib":                3_379,
-	"examples":               1_465,
+	"examples":               1_444,
 	"lab":                    1_816,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 53_546
+const allLines = 53_832
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

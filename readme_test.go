@@ -89,6 +89,7 @@ var answered = map[string]error{
 	"token.ErrReleased": fencetoken.ErrReleased, "token.ErrHeld": fencetoken.ErrHeld, "token.ErrLost": fencetoken.ErrLost,
 	"token.ErrUnreachable": fencetoken.ErrUnreachable, "token.ErrExhausted": fencetoken.ErrExhausted, "token.ErrTooFarAhead": fencetoken.ErrTooFarAhead,
 	"lock.ErrWaitTimeout": lock.ErrWaitTimeout, "lock.ErrNotReleased": lock.ErrNotReleased, "lock.ErrNotLeased": lock.ErrNotLeased, "lock.ErrNoClaim": lock.ErrNoClaim,
+	"lock.ErrNotLeader":       lock.ErrNotLeader,
 	"httpguard.ErrTwoSources": httpguard.ErrTwoSources,
 	"redistoken.ErrReplicas":  redistoken.ErrReplicas, "redistoken.ErrClosed": redistoken.ErrClosed,
 	"migrations.ErrUnversioned": migrations.ErrUnversioned,

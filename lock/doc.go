@@ -61,7 +61,10 @@ package lock
 //	             lease and release are joined; a Hold inside a Hold: the same token,
 //	             ErrNotLeased, or a new lease; which issuers count as one (Unwrap)
 //	hold_many.go HoldAll and its order; HoldAny: the first free resource of several, and a
-//	             second grant
+//	             second grant; Slots, the names of a semaphore
+//	candidate.go leader election: which errors of a campaign are final, and what follows when
+//	             lead returns; what IsLeader does not protect; the context of a term
+//	observer.go  who leads: a hint, read in intervals; a read that is older than the last one
 //	wait.go      the wait for a grant, in a queue or by polling: pauses, an unreachable issuer,
 //	             the error at the end; the release of a grant that the caller does not use
 //	lease.go     when a lease's context ends; Release, and HoldAtLeast; "the grant had expired

@@ -64,6 +64,10 @@ func (l *Locker) Acquire(ctx context.Context, resource string) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
+	return l.acquire(ctx, t, resource)
+}
+
+func (l *Locker) acquire(ctx context.Context, t settings, resource string) (*Lease, error) {
 	held, err := l.reenter(ctx, resource)
 	if err != nil {
 		return nil, err
@@ -139,6 +143,9 @@ type claimKey struct {
 	lease  *lease
 }
 
+// errClaim is in the error of a Claim.
+var errClaim = errors.New("lock: claim")
+
 // claimOnce calls Claim, unless this Locker has claimed the lease already. It also
 // returns nil inside a running Claim: a Claim that holds the resource itself would
 // recurse for ever.
@@ -152,7 +159,7 @@ func (l *Locker) claimOnce(held *Lease) error {
 	}
 	ctx = marks.NewContext(context.WithValue(ctx, key, true), held.tok, held.raised)
 	if err := l.Claim(failpoint.Claim(ctx), held.tok); err != nil {
-		return fmt.Errorf("lock: claim of %s: %w", held.tok, err)
+		return fmt.Errorf("%w of %s: %w", errClaim, held.tok, err)
 	}
 	held.claimed.Store(l, true)
 	return nil

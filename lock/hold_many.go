@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/fencepost/fencepost/internal/tokenctx"
@@ -53,6 +54,22 @@ func (l *Locker) HoldAny(ctx context.Context, resources []string,
 	}
 	defer func() { err = held.finish(ctx, err, held.holdAtLeast) }()
 	return fn(held.Context(), held.tok.Resource)
+}
+
+// Slots returns the names of a semaphore's n slots, name/1 to name/n, for HoldAny:
+//
+//	err := locker.HoldAny(ctx, lock.Slots("gpu", 4), func(ctx context.Context, slot string) error { … })
+//
+// Each slot has tokens and a mark of its own, so the work writes under the name of its slot.
+// If a program with a larger n still runs, its holders keep the slots above n until they
+// are done. If n is not positive, the list is empty, and HoldAny returns a
+// [*token.InvalidError].
+func Slots(name string, n int) []string {
+	var slots []string
+	for i := range n {
+		slots = append(slots, name+"/"+strconv.Itoa(i+1))
+	}
+	return slots
 }
 
 // names returns the resources sorted by their bytes, without repetitions. It returns a

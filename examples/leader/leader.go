@@ -2,66 +2,51 @@ package leader
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
-	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/lock"
-	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/sqlguard"
 )
 
-// Candidate stands for election. All instances have the same role and issuer.
-type Candidate struct {
-	Locks *lock.Locker // without a WaitTimeout: candidates can wait
-	Role  string
-	// Lead works until its context ends, or returns sooner to step down.
-	Lead func(ctx context.Context) error
-	// Pause is how long a candidate waits after a failure. It doubles with each further
-	// failure, up to a hundred times Pause. It must be above 0.
-	Pause time.Duration
+// Schema makes the table of the plan.
+const Schema = "CREATE TABLE plans (id int PRIMARY KEY, by text NOT NULL, version int NOT NULL)"
+
+// Planner is one of several instances. The one that leads writes the plan.
+type Planner struct {
+	Candidate *lock.Candidate // its Value is the address of this instance
+	Fence     *sqlguard.Guard
+	Every     time.Duration
 }
 
-// Run stands, leads and stands again until ctx ends. It returns the cause of ctx.
-func (c *Candidate) Run(ctx context.Context) error {
-	for pause := c.Pause; ; {
-		led := false
-		err := c.Locks.Hold(ctx, c.Role, func(ctx context.Context) error {
-			led = true
-			return c.Lead(ctx)
-		})
-		next := After(err)
-		slog.InfoContext(ctx, "leader: a term has ended", "role", c.Role, "led", led, "next", next, "error", err)
-		switch next {
-		case StandAgain:
-			pause = 0
-		case PauseFirst:
-			pause = min(max(2*pause, c.Pause), 100*c.Pause)
+// Run plans whenever this instance is elected, until ctx ends or a write fails.
+func (p *Planner) Run(ctx context.Context) error { return p.Candidate.Run(ctx, p.lead) }
+
+// lead writes plans until its term ends. If a write is refused, Run campaigns again.
+func (p *Planner) lead(ctx context.Context) error {
+	plans := p.Fence.On(p.Candidate.Resource)
+	for {
+		_, err := plans.Exec(ctx, `INSERT INTO plans VALUES (1, $1, 1) ON CONFLICT (id)
+			DO UPDATE SET by = EXCLUDED.by, version = plans.version + 1`, p.Candidate.Value)
+		if err != nil {
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(pause):
+			return nil
+		case <-time.After(p.Every):
 		}
 	}
 }
 
-// Next is the next step of a candidate after a term.
-type Next string
-
-// The next steps.
-const (
-	StandAgain Next = "stand again" // another instance leads or can lead
-	PauseFirst Next = "pause first" // this instance, or the lock, has failed
-)
-
-// After returns the next step after a term that ended with err, the error of Hold. If the
-// lease was lost, other errors of the term may be a result of that.
-func After(err error) Next {
-	for _, deposed := range []error{token.ErrLost, token.ErrHeld, guard.ErrStale} {
-		if errors.Is(err, deposed) {
-			return StandAgain
+// Follow calls set with the address of each leader, and with "" while there is none or it
+// is not known, until ctx ends. Requests that reach a former leader are not answered wrongly:
+// what it writes is refused.
+func Follow(ctx context.Context, observer *lock.Observer, set func(address string)) {
+	for leader, err := range observer.All(ctx) {
+		if err != nil {
+			slog.WarnContext(ctx, "leader: the leader is not known", "error", err)
 		}
+		set(leader.Value)
 	}
-	return PauseFirst
 }
