@@ -111,6 +111,7 @@ var layout = map[string][]string{
 	"internal/test/testenv":             {"*"},
 	"internal/test/testservers":         {"*"},
 	"cmd/fencepost/internal/kubernetes": {"*"},
+	"examples/schedulers":               {"*"},
 
 	// The lab: what proves, and ships to no user. Nothing imports it.
 	"lab":         {},
@@ -125,7 +126,7 @@ var layout = map[string][]string{
 }
 
 // modules are those whose packages have a place in the layout.
-var modules = []string{".", "cmd/fencepost", "lab", "contrib/etcdguard", "contrib/gormguard", "contrib/natstoken", "contrib/otelfence", "contrib/redisquorum", "contrib/zktoken", "examples/adopt", "examples/routers"}
+var modules = []string{".", "cmd/fencepost", "lab", "contrib/etcdguard", "contrib/gormguard", "contrib/natstoken", "contrib/otelfence", "contrib/redisquorum", "contrib/zktoken", "examples/adopt", "examples/routers", "examples/schedulers"}
 
 func TestImportsFollowTheLayout(t *testing.T) {
 	t.Parallel()
@@ -184,12 +185,12 @@ var budgets = map[string]int{
 	"internal/test":          3_393,
 	"cmd/fencepost":          6_121,
 	"contrib":                3_379,
-	"examples":               1_444,
+	"examples":               1_695,
 	"lab":                    1_816,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 53_832
+const allLines = 54_083
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()
