@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -170,7 +169,7 @@ var (
 // hostName returns the machine's name, or "localhost" if it has none that a holder can have.
 func hostName() string {
 	name, err := os.Hostname()
-	if err != nil || len(name) > 64 || strings.Contains(name, "/") || token.ValidateResource(name) != nil {
+	if err != nil || len(name) > 64 || token.ValidateResource(name) != nil {
 		return "localhost"
 	}
 	return name

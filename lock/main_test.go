@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -11,8 +12,22 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // many tests cause warnings
+	slog.SetDefault(slog.New(warnings{slog.DiscardHandler})) // many tests cause warnings
 	leaktest.Main(m)
+}
+
+// warnings keeps the records of a context that has a *[]string under its key.
+type warnings struct{ slog.Handler }
+
+type warningsKey struct{}
+
+func (warnings) Enabled(context.Context, slog.Level) bool { return true }
+
+func (warnings) Handle(ctx context.Context, r slog.Record) error {
+	if kept, ok := ctx.Value(warningsKey{}).(*[]string); ok {
+		*kept = append(*kept, r.Message)
+	}
+	return nil
 }
 
 // bubble runs test in fake time, and returns when all of its goroutines have ended. A

@@ -3,6 +3,7 @@ package lock_test
 import (
 	"context"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,11 +23,16 @@ type reads struct {
 	errs   map[int]error
 	n      int
 	last   func() // called before the read that hangs
+	gaps   []time.Duration
+	at     time.Time
 }
 
 func (r *reads) Inspect(ctx context.Context, _ string) (token.State, error) {
 	n := r.n
-	r.n++
+	if r.n++; n > 0 {
+		r.gaps = append(r.gaps, time.Since(r.at))
+	}
+	r.at = time.Now()
 	if err := r.errs[n]; err != nil {
 		return token.State{}, err
 	}
@@ -148,6 +154,9 @@ func TestAnObserverReadsInIntervals(t *testing.T) {
 				defer cancel()
 				require.Equal(t, "-", seen(t, o.All(ctx)))
 				require.InDelta(t, 1000, r.n, 150)
+				shortest, longest := slices.Min(r.gaps), slices.Max(r.gaps)
+				require.InDelta(t, 0.5, shortest.Seconds()/max(interval, time.Second).Seconds(), 0.1)
+				require.InDelta(t, 1.5, longest.Seconds()/max(interval, time.Second).Seconds(), 0.1)
 			})
 		})
 	}
