@@ -160,7 +160,7 @@ var budgets = map[string]int{
 	"token/consultoken":      234,
 	"token/etcdtoken":        337,
 	"token/k8stoken":         599,
-	"lock":                   1_879,
+	"lock":                   1_880,
 	"guard":                  469,
 	"guard/guardtest":        553,
 	"sqlguard":               1_372,
@@ -190,7 +190,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 54_082
+const allLines = 54_083
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

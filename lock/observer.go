@@ -35,8 +35,9 @@ type Observer struct {
 
 // Leader is the state of an election.
 type Leader struct {
-	// Number is not below the number of the leader's token, nor of any earlier leader's, and
-	// it is below that of the next leader: see [token.State].
+	// Number rises from leader to leader, as the numbers of their tokens do. It need not be
+	// that of the leader's token: see [token.State]. An acquisition whose reply was lost is
+	// repeated under the same Holder, and can get a greater number.
 	Number int64
 	// Holder is the holder of the leader's token, or empty if there is no leader.
 	Holder string
