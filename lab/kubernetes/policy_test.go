@@ -438,6 +438,8 @@ func TestTheLeaseRemembersTheNumberOfWhatIsGone(t *testing.T) {
 		{"", "", del, "/api/v1/namespaces/gone", plain, nil},
 		{"the holder's creation", "", post, maps, plain, c.object(maps, "new", lease, stamp(tok.Number, "b"), 0)},
 		{"the holder's write", "", patch, maps + "/old", merge, object{"metadata": object{"annotations": annotations(stamp(tok.Number, "b"))}}},
+		{"the holder's announcement", "", patch, maps + "/new", merge, object{"metadata": object{"annotations": annotations(fmt.Sprintf("%s %d delete b", lease, tok.Number))}}},
+		{"the holder's deletion", "", del, maps + "/new", plain, nil},
 		{"the Lease is deleted", "", del, leases + "/billing", plain, nil},
 		{"the mark still refuses", stale, patch, maps + "/old", merge, object{"metadata": object{"annotations": annotations(stamp(33, "a"))}}},
 	})
