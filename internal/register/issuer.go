@@ -237,7 +237,7 @@ func (i *Issuer) decide(ctx context.Context, resource string, decision func(d *d
 		e = written
 		// A change of the queue gives way to the holder, whose renewal must not lose again.
 		if next.Beat == before {
-			sleep(ctx, rand.N(min(max(i.process.roundTrip(), time.Millisecond)<<min(2*try, 8), patience)))
+			sleep(ctx, rand.N(min(max(i.process.roundTrip(), time.Millisecond)<<min(2*try, 6), patience)))
 			e, err = i.load(ctx, resource)
 		}
 	}

@@ -49,7 +49,7 @@ var mutants = []struct{ name, file, finds, old, new string }{
 	{"a join does not give way", "issuer.go", "TestACrowdThatJoinsDoesNotKeepTheHolderFromRenewing",
 		"if next.Beat == before {", "if next.Beat == before && false {"},
 	{"a change gives way for minutes", "issuer.go", "TestAChangeGivesWayForSecondsIfTheServerIsSlow",
-		"<<min(2*try, 8), patience)", "<<min(2*try, 8), 30*patience)"},
+		"<<min(2*try, 6), patience)", "<<min(2*try, 6), 30*patience)"},
 	{"a handed lock needs no confirmation", "record.go", "TestTheWaitersOfADeadProcessAreDroppedAtOnce",
 		"if d.Grant == d.handed {", "if d.Grant == d.handed && false {"},
 	{"a waiter does not leave", "issuer.go", "TestAWaiterThatLeavesHasNoPlace",

@@ -158,6 +158,36 @@ func TestAHandOverCostsTwoWrites(t *testing.T) {
 	}
 }
 
+// Thirty-two processes that join at once have a place after about 110 round trips, and lose
+// 90 swaps. Longer pauses lose as many, and take twice as long.
+func TestACrowdJoinsInAHundredRoundTrips(t *testing.T) {
+	t.Parallel()
+	const crowd, rounds = 32, 30
+	var took time.Duration
+	lost := 0
+	for range rounds {
+		inFakeTime(t, func(t *testing.T, m *memory) {
+			acquire(t, m.issuer("a"), "a")
+			m.with(func() { m.swaps, m.conflicts = 0, 0 })
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			began := time.Now()
+			for n := range crowd {
+				go m.issuer("w").Wait(ctx, "r", fmt.Sprint("w", n), ttl) //nolint:errcheck // ends with ctx
+			}
+			for joined := 0; joined < crowd; m.with(func() { joined = m.swaps - m.conflicts }) {
+				time.Sleep(trip)
+			}
+			took += time.Since(began)
+			m.with(func() { lost += m.conflicts })
+			cancel()
+			time.Sleep(ttl) // the waiters leave
+		})
+	}
+	require.Less(t, took/rounds, 180*2*trip)
+	require.Less(t, lost/rounds, 130)
+}
+
 func TestInspectAndLocks(t *testing.T) {
 	t.Parallel()
 	inFakeTime(t, func(t *testing.T, m *memory) {
