@@ -183,15 +183,16 @@ var budgets = map[string]int{
 	"internal/history":       2_192,
 	"internal/register":      1_046,
 	"internal/timeline":      763,
-	"internal/test":          3_423,
+	"internal/test":          3_535,
 	"cmd/fencepost":          6_121,
 	"contrib":                3_379,
 	"examples":               1_695,
-	"lab":                    1_786,
+	"lab":                    1_692,
+	"lab/stores":             839,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 54_083
+const allLines = 54_940
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

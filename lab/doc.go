@@ -10,6 +10,7 @@
 //   - kubernetes: a module of its own. k8stoken on a real API server, beside client-go's
 //     electors.
 //   - release: a rehearsal of a release. See RELEASING.md.
-//   - bench and containers are modules of their own: ratios to baselines (`make bench`),
-//     and the tests on servers in containers.
+//   - bench, stores and containers are modules of their own: ratios to baselines (`make
+//     bench`), the issuers over a store with a compare-and-swap beside the locks of their
+//     clients, and the tests on servers in containers.
 package lab

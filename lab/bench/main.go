@@ -21,9 +21,7 @@
 //	                workers that repeat an operation; how long a full and a quick run measure
 //	row.go          the columns; medians and quartiles; a table as Markdown
 //	servers.go      the servers and their settings; their CPU time; clients and pools
-//	link.go         the link with a round trip of 0.25 ms; connections that count packets
-//	sleep_linux.go  precise sleeps
-//	sleep_other.go  other systems, where bench fails
+//	link.go         the route over a link; connections that count packets
 //	locks.go        groups redis and pglock; the other libraries and their settings
 //	handover.go     group handover; "two waiters hold it at the same time"
 //	renew.go        group renew
@@ -41,6 +39,7 @@ import (
 	"strings"
 
 	"github.com/fencepost/fencepost/internal/cli"
+	"github.com/fencepost/fencepost/internal/test/slowlink"
 )
 
 // group is a group of contests that -only selects.
@@ -56,7 +55,7 @@ var groups = []group{
 }
 
 func main() {
-	relayIfAsked()
+	slowlink.ServeIfAsked()
 	quick := flag.Bool("quick", false, "measure in two minutes, with more noise")
 	only := flag.String("only", "redis,handover,renew,pglock,write", "measure these `groups` alone, separated by commas")
 	flag.Parse()

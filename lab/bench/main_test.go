@@ -12,10 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/internal/test/leaktest"
+	"github.com/fencepost/fencepost/internal/test/slowlink"
 )
 
 func TestMain(m *testing.M) {
-	relayIfAsked() // a relay runs this binary
+	slowlink.ServeIfAsked() // a relay runs this binary
 	leaktest.Main(m)
 }
 
@@ -149,7 +150,7 @@ func TestTheLinkTakesAQuarterOfAMillisecond(t *testing.T) {
 	for range 100 {
 		start := time.Now()
 		require.NoError(t, client.Ping(t.Context()).Err())
-		require.GreaterOrEqual(t, time.Since(start), 2*oneWay)
+		require.GreaterOrEqual(t, time.Since(start), 2*slowlink.OneWay)
 	}
 	large := strings.Repeat("a large value", 1<<20) // in many chunks
 	require.NoError(t, client.Set(t.Context(), "large", large, 0).Err())

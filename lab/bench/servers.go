@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/fencepost/fencepost/internal/test/slowlink"
 	"github.com/fencepost/fencepost/internal/test/testenv"
 	"github.com/fencepost/fencepost/migrations"
 )
@@ -139,8 +140,9 @@ func (c *client) routed(text string) string {
 	u := must(url.Parse(text))
 	if c.via == linked {
 		if c.env.relays[u.Host] == "" {
-			addr, end := startRelay(u.Host)
-			c.env.later(end)
+			addr, end, err := slowlink.Start(u.Host)
+			check(err)
+			c.env.later(func() error { end(); return nil })
 			c.env.relays[u.Host] = addr
 		}
 		u.Host = c.env.relays[u.Host]

@@ -27,11 +27,16 @@ func Certificate(t testing.TB) (cert, key string) {
 		t.Fatalf("serverproc: certificate: %v", err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	cert, key = filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
-	if err := certify(folder, cert, key); err != nil {
+	if cert, key, err = Certify(folder); err != nil {
 		t.Fatalf("serverproc: certificate: %v", err)
 	}
 	return cert, key
+}
+
+// Certify makes the files of [Certificate] in folder.
+func Certify(folder string) (cert, key string, err error) {
+	cert, key = filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
+	return cert, key, certify(folder, cert, key)
 }
 
 func certify(folder, cert, key string) error {

@@ -60,7 +60,7 @@ func Start(program Program) (*Process, error) {
 	// Another process may take the port before the server binds it.
 	for range 5 {
 		p := &Process{Program: program}
-		if p.Port, p.reserved, err = reservePort(); err == nil {
+		if p.Port, p.reserved, err = ReservePort(); err == nil {
 			p.Folder, p.lock, err = newFolder()
 		}
 		if err == nil {
@@ -189,7 +189,7 @@ const (
 // FreePort returns a port of 127.0.0.1 that no other test gets until the end of this one.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	port, reserved, err := reservePort()
+	port, reserved, err := ReservePort()
 	if err != nil {
 		t.Fatalf("serverproc: %v", err)
 	}
@@ -197,9 +197,9 @@ func FreePort(t testing.TB) int {
 	return port
 }
 
-// reservePort returns a port that no other test gets while reserved is open. reserved is
+// ReservePort returns a port that no other test gets while reserved is open. reserved is
 // the UDP port of the same number, which is released when this process ends.
-func reservePort() (port int, reserved io.Closer, err error) {
+func ReservePort() (port int, reserved io.Closer, err error) {
 	for range 1000 {
 		port := firstPort + rand.IntN(lastPort-firstPort)
 		reserved, err := net.ListenPacket("udp", Loopback(port))
