@@ -188,11 +188,11 @@ var budgets = map[string]int{
 	"contrib":                3_379,
 	"examples":               1_695,
 	"lab":                    1_692,
-	"lab/stores":             839,
+	"lab/stores":             840,
 }
 
 // allLines is the sum of the budgets.
-const allLines = 54_940
+const allLines = 54_941
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

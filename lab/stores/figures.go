@@ -23,8 +23,8 @@ var (
 	pairs   = 100              // an acquisition and a release of each side
 	waiters = 32               // a crowd
 	block   = 2 * time.Second  // the least of a block of hand-overs
-	fewest  = 8                // hand-overs in a block
-	repeats = 2                // blocks, joins and deaths
+	fewest  = 6                // hand-overs in a block
+	repeats = 2                // blocks and joins, and half of the deaths
 	ttl     = 10 * time.Second // of a holder that dies. Consul has no shorter one
 )
 
@@ -94,7 +94,7 @@ func (e *env) record(column string, worst bool, sides [2][]float64) {
 			continue
 		}
 		slices.Sort(all)
-		medians = append(medians, all[len(all)/2])
+		medians = append(medians, all[(len(all)-1)/2])
 		text := number(medians[i])
 		if worst {
 			text += " · " + number(all[len(all)-1])
@@ -202,6 +202,7 @@ func (e *env) operations(ctx context.Context) {
 			if k == 1 && l.renew == nil {
 				continue
 			}
+			time.Sleep(holding) // or a release would collide with the first renewal of client-go
 			start := time.Now()
 			check(operation())
 			if n > 1 { // the first made the connections
@@ -307,7 +308,7 @@ func (e *env) compete(ctx context.Context, lockers []locker, waiters int, issuer
 func (e *env) deaths(ctx context.Context) {
 	var mu sync.Mutex
 	var took [2][2][]float64
-	each(ctx, len(e.sides)*len(death)*repeats, func(ctx context.Context, n int) {
+	each(ctx, len(e.sides)*len(death)*2*repeats, func(ctx context.Context, n int) {
 		i, kind, resource := n%len(e.sides), n/len(e.sides)%len(death), newResource()
 		var c, link closers
 		defer c.close()
