@@ -159,7 +159,7 @@ var budgets = map[string]int{
 	"token/pgtoken":          1_435,
 	"token/tokentest":        2_239,
 	"token/consultoken":      234,
-	"token/etcdtoken":        337,
+	"token/etcdtoken":        381,
 	"token/k8stoken":         599,
 	"lock":                   1_880,
 	"guard":                  469,
@@ -192,7 +192,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 54_941
+const allLines = 54_985
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

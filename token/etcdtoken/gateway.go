@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,8 @@ type store struct {
 	current atomic.Uint64 // the endpoint in use, modulo their number
 	turn    chan struct{} // is full while a caller reads or replaces token
 	token   string        // of the user; empty before the first request
+	streams sync.Map      // those that wait for the next Watch, by key and version
+	idle    time.Duration // how long they wait
 }
 
 // timeout is how long an endpoint has to reply, except to a watch.

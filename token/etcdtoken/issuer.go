@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/fencepost/fencepost/internal/register"
 	"github.com/fencepost/fencepost/internal/register/httpjson"
@@ -49,5 +50,5 @@ func New(c Config) *Issuer {
 	if c.Client == nil {
 		c.Client = httpjson.NewClient(nil)
 	}
-	return &Issuer{&register.Issuer{Store: &store{Config: c, turn: make(chan struct{}, 1)}}}
+	return &Issuer{&register.Issuer{Store: &store{Config: c, turn: make(chan struct{}, 1), idle: time.Second}}}
 }

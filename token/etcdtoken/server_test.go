@@ -266,6 +266,53 @@ func TestEndpoints(t *testing.T) {
 	})
 }
 
+// A crowd of waiters would otherwise make a connection each at each change.
+func TestOneStreamHasTheChangesOfAWait(t *testing.T) {
+	t.Parallel()
+	counted := &counter{RoundTripper: client(t, nil).Transport, path: "/v3/watch"}
+	iss := etcdtoken.New(etcdtoken.Config{Endpoints: []string{testenv.OwnEtcd(t).URL()}, Client: &http.Client{Transport: counted}})
+	etcdtoken.KeepStreams(iss, time.Hour)
+	store := etcdtoken.StoreOf(iss)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	swap := func(old string, number int64) string {
+		e, swapped, err := store.Swap(ctx, resource, old, register.Record{Number: number})
+		require.NoError(t, err)
+		require.True(t, swapped)
+		return e.Version
+	}
+	first := swap("", 1)
+	last := first
+	for n := range int64(5) {
+		now := swap(last, n+2)
+		e, err := store.Watch(ctx, resource, last)
+		require.NoError(t, err)
+		require.Equal(t, now, e.Version)
+		last = now
+	}
+	require.EqualValues(t, 1, counted.sent.Load())
+
+	e, err := store.Watch(ctx, resource, first)
+	require.NoError(t, err)
+	require.NotEqual(t, first, e.Version)
+	require.EqualValues(t, 2, counted.sent.Load(), "the stream has passed that version")
+
+	for _, version := range []string{last, e.Version} { // ends both streams
+		ended, end := context.WithCancel(ctx)
+		end()
+		_, err = store.Watch(ended, resource, version)
+		require.Error(t, err)
+	}
+	now := swap(last, 9)
+	e, err = store.Watch(ctx, resource, last)
+	require.NoError(t, err)
+	require.Equal(t, now, e.Version)
+	ended, end := context.WithCancel(ctx)
+	end()
+	_, err = store.Watch(ended, resource, now)
+	require.Error(t, err)
+}
+
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	server := testenv.OwnEtcd(t)

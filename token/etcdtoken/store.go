@@ -84,18 +84,58 @@ func (s *store) Swap(ctx context.Context, key, old string, next register.Record)
 	return register.Entry{Clock: clock}, false, nil
 }
 
-// Watch implements [register.Store]. If the events since seen were compacted, the server
-// cancels the watch.
-func (s *store) Watch(ctx context.Context, key, seen string) (register.Entry, error) {
+// stream is a watch of a key from a version on. It goes on after the Watch that began it: the
+// next Watch, from the version that this one returned, reads its next event. Otherwise each
+// change of a record would cost each waiter a connection.
+type stream struct {
+	events *json.Decoder
+	end    context.CancelFunc
+}
+
+func (s *store) openStream(ctx context.Context, key, seen string) (*stream, error) {
 	revision, _, _ := strings.Cut(seen, " ")
 	from, _ := strconv.ParseInt(revision, 10, 64) // 0: from the first event on
-	var stream io.ReadCloser
-	_, err := s.send(ctx, "/v3/watch", object{"create_request": object{"key": s.key(key), "start_revision": from + 1}}, &stream)
+	within, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer context.AfterFunc(ctx, end)()
+	var body io.ReadCloser
+	_, err := s.send(within, "/v3/watch", object{"create_request": object{"key": s.key(key), "start_revision": from + 1}}, &body)
 	if err != nil {
-		return register.Entry{}, err
+		end()
+		return nil, err
 	}
-	defer stream.Close()
-	for events := json.NewDecoder(stream); ; {
+	context.AfterFunc(within, func() { _ = body.Close() })
+	return &stream{json.NewDecoder(body), end}, nil
+}
+
+// Watch implements [register.Store]. If the events since seen were compacted, the server
+// cancels the watch.
+func (s *store) Watch(ctx context.Context, key, seen string) (e register.Entry, err error) {
+	var w *stream
+	if kept, is := s.streams.LoadAndDelete(key + "\x00" + seen); is {
+		w = kept.(*stream)
+	} else if w, err = s.openStream(ctx, key, seen); err != nil {
+		return e, err
+	}
+	stop := context.AfterFunc(ctx, w.end)
+	if e, err = w.next(); err != nil || !stop() {
+		w.end()
+		return e, err
+	}
+	id := key + "\x00" + e.Version
+	if other, is := s.streams.Swap(id, w); is {
+		other.(*stream).end()
+	}
+	time.AfterFunc(s.idle, func() {
+		if s.streams.CompareAndDelete(id, w) {
+			w.end()
+		}
+	})
+	return e, nil
+}
+
+// next returns the record after the next events.
+func (w *stream) next() (register.Entry, error) {
+	for {
 		var reply struct {
 			Result struct {
 				Events []struct {
@@ -107,7 +147,7 @@ func (s *store) Watch(ctx context.Context, key, seen string) (register.Entry, er
 				Compacted string `json:"compact_revision"`
 			}
 		}
-		err := events.Decode(&reply)
+		err := w.events.Decode(&reply)
 		if n := len(reply.Result.Events); n > 0 && err == nil {
 			if last := reply.Result.Events[n-1]; last.Type != "DELETE" {
 				return last.KV.entry(time.Time{})
