@@ -25,12 +25,12 @@ var (
 	block   = 2 * time.Second  // the least of a block of hand-overs
 	fewest  = 6                // hand-overs in a block
 	repeats = 2                // blocks and joins, and half of the deaths
+	settled = 3 * time.Second  // in which a waiter has seen the holder
 	ttl     = 10 * time.Second // of a holder that dies. Consul has no shorter one
 )
 
 const (
 	holding = 20 * time.Millisecond // in which the last holder takes its place in the queue
-	settled = 3 * time.Second       // in which a waiter has seen the holder
 	long    = time.Minute           // a TTL that does not end
 )
 

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) {
 	slowlink.ServeIfAsked() // a relay runs this binary
-	pairs, waiters, block, fewest, repeats, ttl = 6, 3, 0, 4, 1, 4*time.Second
+	pairs, waiters, block, fewest, repeats, settled = 6, 3, 0, 4, 1, time.Second
 	leaktest.Main(m)
 }
 
