@@ -1,7 +1,7 @@
 // Command stores measures the issuers over a store with a compare-and-swap beside the lock
 // that the store's own client has. docs/performance.md explains the figures.
 //
-//	go run -C lab/stores .                  every engine, about four minutes
+//	go run -C lab/stores .                  every engine, about six minutes
 //	go run -C lab/stores . -only etcd,nats  two engines
 //
 // It starts its own servers, which wait for the disk, and ends them. It prints Markdown
