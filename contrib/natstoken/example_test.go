@@ -12,7 +12,7 @@ import (
 	"github.com/fencepost/fencepost/lock"
 )
 
-// What docs/adopt.md shows, without its checks of errors, compiles.
+// What the package comment shows, without its checks of errors, compiles.
 var _ = func(ctx context.Context, url string, fence *guard.Memory) (*lock.Locker, error) { //nolint:ineffassign,staticcheck // see above
 	conn, err := nats.Connect(url, nats.MaxReconnects(-1)) // go on, however long the outage
 	js, err := jetstream.New(conn)

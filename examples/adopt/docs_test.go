@@ -8,5 +8,5 @@ import (
 
 func TestDocsQuoteThisCode(t *testing.T) {
 	t.Parallel()
-	doccheck.Check(t, "../../docs/adopt.md", ".", "../../contrib/natstoken", "../../contrib/zktoken")
+	doccheck.Check(t, "../../docs/adopt.md", ".", "../../contrib/zktoken")
 }

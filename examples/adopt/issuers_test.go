@@ -14,8 +14,8 @@ import (
 	"github.com/fencepost/fencepost/token/k8stoken"
 )
 
-// What docs/adopt.md writes in place of a program's own lock compiles. The issuers have tests of
-// their own.
+// What docs/adopt.md and the package comments write in place of a program's own lock compiles. The
+// issuers have tests of their own.
 var _ = []any{onEtcd, onConsul, onKubernetes}
 
 func onEtcd(client *clientv3.Client, user, password string, fence *sqlguard.Guard) *lock.Locker {
