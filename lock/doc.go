@@ -47,7 +47,7 @@
 //
 // # Where next
 //
-// docs/locks.md describes the choice of an issuer, the settings, and every error.
+// docs/locks.md describes the choice of an issuer and the settings, docs/errors.md every error.
 // docs/observing.md shows the hooks as metrics. To write an issuer, read [token.Issuer]
 // and package [github.com/fencepost/fencepost/token/tokentest].
 package lock
