@@ -212,7 +212,7 @@ func TestThePolicyJudgesEachFormOfAWrite(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.define(t)
-	c.install(t, "--resource", "configmaps/v1", "--resource", "deployments.apps/v1", "--resource", "widgets.example.com/v1", "--lease", "billing")
+	c.install(t, "--resource", "configmaps", "--resource", "deployments.apps", "--resource", "widgets.example.com", "--lease", "billing")
 	var checks, twins atomic.Int64
 	t.Run("forms", func(t *testing.T) {
 		for _, path := range []string{maps, apps, widgets} {
@@ -296,8 +296,8 @@ func TestThePolicyJudgesCreationsDeletionsAndSubresources(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.define(t)
-	c.install(t, "--resource", "configmaps/v1", "--resource", "deployments.apps/v1", "--resource", "deployments/scale.apps/v1",
-		"--resource", "widgets.example.com/v1", "--resource", "persistentvolumeclaims/v1", "--lease", "billing", "--lease", "other")
+	c.install(t, "--resource", "configmaps", "--resource", "deployments.apps", "--resource", "deployments/scale.apps",
+		"--resource", "widgets.example.com", "--resource", "persistentvolumeclaims", "--lease", "billing", "--lease", "other")
 	meta := func(stamp string) object { return object{"metadata": object{"annotations": annotations(stamp)}} }
 	announce := func(number int64, holder string) object {
 		return meta(fmt.Sprintf("%s %d delete %s", lease, number, holder))
@@ -411,7 +411,7 @@ func TestThePolicyJudgesCreationsDeletionsAndSubresources(t *testing.T) {
 func TestTheLeaseRemembersTheNumberOfWhatIsGone(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.install(t, "--resource", "configmaps/v1", "--resource", "deployments.apps/v1", "--lease", "billing", "--lease", "other")
+	c.install(t, "--resource", "configmaps", "--resource", "deployments.apps", "--lease", "billing", "--lease", "other")
 	const post, patch, del = http.MethodPost, http.MethodPatch, http.MethodDelete
 	c.steps(t, []step{
 		{"without the Lease", "", post, maps, plain, c.object(maps, "old", lease, stamp(33, "a"), 0)},

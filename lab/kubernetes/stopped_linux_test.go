@@ -101,7 +101,7 @@ func leads(parent *subprocess.Parent) error {
 func TestLeadersStoppedBySIGSTOP(t *testing.T) {
 	t.Parallel()
 	guarded, free := newCluster(t), newCluster(t)
-	guarded.install(t, "--resource", "configmaps/v1", "--lease", "billing")
+	guarded.install(t, "--resource", "configmaps", "--lease", "billing")
 	const rounds = 10
 	stop := func(c *cluster, rounds int) (sum late) {
 		l, iss := c.leader(t, nil), c.issuer(t, "")

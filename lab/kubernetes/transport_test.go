@@ -64,7 +64,7 @@ func operate(ctx context.Context, config *rest.Config, lead func(context.Context
 func TestAClaimFencesTheObject(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.install(t, "--resource", "configmaps/v1", "--lease", "billing")
+	c.install(t, "--resource", "configmaps", "--lease", "billing")
 	old := c.leader(t, nil)
 	_, err := old.maps.Create(under(t, 33, "a"), configMap("settings", 0), metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -171,7 +171,7 @@ var writes = map[string]func(ctx context.Context, l *leader, name string, n int)
 func TestStoppedLeaders(t *testing.T) {
 	t.Parallel()
 	guarded, free := newCluster(t), newCluster(t)
-	guarded.install(t, "--resource", "configmaps/v1", "--lease", "billing")
+	guarded.install(t, "--resource", "configmaps", "--lease", "billing")
 	const each = 10 // for each of the writes, and each place of the pause
 	stopped, accepted, twins := 0, 0, 0
 	var mu sync.Mutex
@@ -312,7 +312,7 @@ func TestRacingPatches(t *testing.T) {
 		return falls, refused
 	}
 	guarded := newCluster(t)
-	guarded.install(t, "--resource", "configmaps/v1", "--lease", "billing")
+	guarded.install(t, "--resource", "configmaps", "--lease", "billing")
 	falls, refused := race(t, guarded, guarded.second(t))
 	t.Logf("%d patches, %d refused: numbers fell %d times", clients*each, refused, falls)
 	require.Zero(t, falls)
@@ -329,7 +329,7 @@ func TestUnchangedObjectsAreNotWritten(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.define(t)
-	c.install(t, "--resource", "configmaps/v1", "--resource", "deployments.apps/v1", "--resource", "widgets.example.com/v1", "--lease", "billing")
+	c.install(t, "--resource", "configmaps", "--resource", "deployments.apps", "--resource", "widgets.example.com", "--lease", "billing")
 	l, ctx := c.leader(t, nil), under(t, 33, "a")
 	const times = 20
 	version := func(o metav1.Object, err error) string {
@@ -397,7 +397,7 @@ func TestUnchangedObjectsAreNotWritten(t *testing.T) {
 func TestTheSameWriteAfterAnEditThatThePolicyDidNotSee(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.install(t, "--resource", "deployments.apps/v1", "--resource", "configmaps/v1", "--lease", "billing")
+	c.install(t, "--resource", "deployments.apps", "--resource", "configmaps", "--lease", "billing")
 	l, ctx := c.leader(t, nil), under(t, 33, "a")
 	objects := l.dynamic.Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}).Namespace("default")
 	write := func(ctx context.Context) error {

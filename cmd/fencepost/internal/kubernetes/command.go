@@ -20,11 +20,11 @@ type Cmd struct {
 
 // Help is printed by --help below the usage line.
 func (Cmd) Help() string {
-	return "No server is called.\n\nExamples:\n  fencepost kubernetes policy --resource configmaps/v1 --lease billing | kubectl apply -f -"
+	return "No server is called.\n\nExamples:\n  fencepost kubernetes policy --resource configmaps --lease billing | kubectl apply -f -"
 }
 
 type policyCmd struct {
-	Resource  []string `required:"" placeholder:"RESOURCE" help:"A resource whose objects can be guarded, with its group and version: configmaps/v1, deployments.apps/v1, or deployments/scale.apps/v1 to refuse every write of that subresource. Repeatable."`
+	Resource  []string `required:"" placeholder:"RESOURCE" help:"A resource whose objects can be guarded, with its group: configmaps, deployments.apps, or deployments/scale.apps to refuse every write of that subresource. Repeatable."`
 	Lease     []string `required:"" placeholder:"NAME" help:"The Lease of a leader, as kubectl get leases shows it. Repeatable."`
 	Namespace string   `default:"default" placeholder:"NAME" help:"The namespace of the Leases. Objects may be in any."`
 }
@@ -35,13 +35,13 @@ func (policyCmd) Help() string {
 		`resources and all Leases each time. Kubernetes 1.30 or newer is needed, and the right to create validatingadmissionpolicies.
 
 Examples:
-  fencepost kubernetes policy --resource configmaps/v1 --resource deployments.apps/v1 --lease billing --namespace shop | kubectl apply -f -`
+  fencepost kubernetes policy --resource configmaps --resource deployments.apps --lease billing --namespace shop | kubectl apply -f -`
 }
 
 // rule is a resource of which writes are judged.
 type rule struct {
-	Group, Version, Name string
-	Status               bool // its subresource status too
+	Group, Name string
+	Parts       bool // its subresources that have its metadata too
 }
 
 //go:embed policy.yaml
@@ -49,7 +49,7 @@ var text string
 
 var (
 	policy   = template.Must(template.New("policy").Parse(text))
-	resource = regexp.MustCompile(`^([a-z0-9-]+(?:/scale)?)(?:\.([a-z0-9.-]+))?/(v[0-9]+(?:(?:alpha|beta)[0-9]+)?)$`)
+	resource = regexp.MustCompile(`^([a-z0-9-]+(?:/scale)?)(?:\.([a-z0-9.-]+))?$`)
 	name     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 )
 
@@ -60,10 +60,10 @@ func (c *policyCmd) Run(std cli.Streams) error {
 	for _, r := range c.Resource {
 		m := resource.FindStringSubmatch(r)
 		if m == nil {
-			wrong = append(wrong, fmt.Errorf("--resource: %q is not RESOURCE[/scale][.GROUP]/VERSION, as configmaps/v1 or deployments.apps/v1", r))
+			wrong = append(wrong, fmt.Errorf("--resource: %q is not RESOURCE[/scale][.GROUP], as configmaps or deployments.apps", r))
 			continue
 		}
-		rules = append(rules, rule{Group: m[2], Version: m[3], Name: m[1], Status: !strings.Contains(m[1], "/")})
+		rules = append(rules, rule{Group: m[2], Name: m[1], Parts: !strings.Contains(m[1], "/")})
 	}
 	if !name.MatchString(c.Namespace) || strings.Contains(c.Namespace, ".") {
 		wrong = append(wrong, fmt.Errorf("--namespace: %q is not the name of a namespace", c.Namespace))
