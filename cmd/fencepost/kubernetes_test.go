@@ -18,7 +18,7 @@ func TestKubernetesPolicy(t *testing.T) {
 		`    - apiGroups: ["example.com"]`: 2,
 		`    - apiGroups: ["apps"]`:        2,
 		`apiVersions: ["*"]`:               6,
-		`resources: ["widgets", "widgets/status"]`: 2,
+		`resources: ["widgets", "widgets/status", "widgets/approval", "widgets/finalize"]`: 2,
 		`resources: ["deployments/scale"]`:                                                 2,
 		"kind: ValidatingAdmissionPolicy\n":                                                2,
 		"kind: ValidatingAdmissionPolicyBinding\n":                                         3,

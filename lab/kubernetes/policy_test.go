@@ -2,8 +2,11 @@ package kubernetes_test
 
 import (
 	"bytes"
+	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
@@ -297,7 +300,8 @@ func TestThePolicyJudgesCreationsDeletionsAndSubresources(t *testing.T) {
 	c := newCluster(t)
 	c.define(t)
 	c.install(t, "--resource", "configmaps", "--resource", "deployments.apps", "--resource", "deployments/scale.apps",
-		"--resource", "widgets.example.com", "--resource", "persistentvolumeclaims", "--lease", "billing", "--lease", "other")
+		"--resource", "widgets.example.com", "--resource", "persistentvolumeclaims", "--resource", "namespaces",
+		"--resource", "certificatesigningrequests.certificates.k8s.io", "--lease", "billing", "--lease", "other")
 	meta := func(stamp string) object { return object{"metadata": object{"annotations": annotations(stamp)}} }
 	announce := func(number int64, holder string) object {
 		return meta(fmt.Sprintf("%s %d delete %s", lease, number, holder))
@@ -403,6 +407,29 @@ func TestThePolicyJudgesCreationsDeletionsAndSubresources(t *testing.T) {
 		c.steps(t, []step{
 			{"", "", post, claims, plain, claim},
 			{"a status that removes the label", otherLease, patch, claims + "/c/status", merge, status(1, object{"labels": nil})},
+		})
+		// These write annotations too.
+		const spaces, requests = "/api/v1/namespaces", "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+		_, key, err := ed25519.GenerateKey(nil)
+		require.NoError(t, err)
+		der, err := x509.CreateCertificateRequest(nil, &x509.CertificateRequest{}, key)
+		require.NoError(t, err)
+		request := object{"metadata": c.object("", "r", lease, stamp(34, "b"), 0)["metadata"], "spec": object{
+			"signerName": "example.com/s", "usages": []string{"client auth"}, "request": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})}}
+		approval := func(metadata object) object {
+			return object{"metadata": metadata, "status": object{"conditions": []object{{"type": "Approved", "status": "True", "reason": rand.Text()}}}}
+		}
+		space := func(stamp string) object { return c.object("", "s", lease, stamp, 0) }
+		c.steps(t, []step{
+			{"", "", post, requests, plain, request},
+			{"a stale leader's approval", stale, patch, requests + "/r/approval", merge, approval(with(stamp(33, "a")))},
+			{"another controller's approval", "", patch, requests + "/r/approval", merge, approval(object{})},
+			{"the next leader's approval", "", patch, requests + "/r/approval", merge, approval(with(stamp(35, "c")))},
+			{"moves the mark", stale, patch, requests + "/r", merge, meta(stamp(34, "b"))},
+			{"", "", post, spaces, plain, space(stamp(34, "b"))},
+			{"a stale finalization", stale, put, spaces + "/s/finalize", plain, space(stamp(33, "a"))},
+			{"the next leader's", "", put, spaces + "/s/finalize", plain, space(stamp(35, "c"))},
+			{"moves the mark", stale, patch, spaces + "/s", merge, meta(stamp(34, "b"))},
 		})
 	})
 }
