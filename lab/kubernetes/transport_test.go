@@ -99,6 +99,11 @@ func (c *cluster) leader(t *testing.T, at func(*http.Request)) *leader {
 			return base.RoundTrip(req)
 		})
 	})
+	return c.leaderOf(t, config)
+}
+
+func (c *cluster) leaderOf(t *testing.T, config *rest.Config) *leader {
+	t.Helper()
 	config = stamping(config)
 	client, err := rest.HTTPClientFor(config)
 	require.NoError(t, err)

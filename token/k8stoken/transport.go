@@ -215,6 +215,11 @@ func (w write) send(method string, body []byte) (resp *http.Response, refusal st
 		out.Header.Set("Content-Type", mergePatch)
 	}
 	resp, err = w.Base.RoundTrip(out)
+	if err == nil && resp.StatusCode >= 500 {
+		// client-go would send the write again. If the first was applied, and a newer leader came,
+		// the refusal of the second would hide the first.
+		resp.Header.Del("Retry-After")
+	}
 	if err != nil || resp.StatusCode != http.StatusUnprocessableEntity {
 		return resp, "", err
 	}
