@@ -42,9 +42,9 @@ const (
 	mergePatch      = "application/merge-patch+json"
 
 	// What the server writes behind the names of policy and binding: see policy.yaml of the command.
-	staleToken   = "denied request: fencepost: stale token"
-	inherited    = "denied request: fencepost: the write carries no token of its own"
-	notAnnounced = "denied request: fencepost: no write under a token has announced the deletion"
+	denied     = "denied request: fencepost: "
+	staleToken = denied + "stale token"
+	inherited  = denied + "the write carries no token of its own"
 )
 
 var (
@@ -132,12 +132,13 @@ func (w write) put() (*http.Response, error) {
 	return w.result(resp, refusal, err)
 }
 
-// delete sends the deletion first, since an object without the label needs no announcement.
+// delete sends the deletion first, since an object without the label needs no announcement. A
+// refusal judges the last writer's token, even as stale: that of the announcement judges w's.
 func (w write) delete() (*http.Response, error) {
 	resp, refusal, err := w.send(w.Method, w.body)
 	isDryRun := w.URL.Query().Has("dryRun") || bytes.Contains(w.body, []byte(`"dryRun"`))
-	if !strings.Contains(refusal, notAnnounced) || isDryRun {
-		return w.result(resp, refusal, err)
+	if !strings.Contains(refusal, denied) || isDryRun {
+		return resp, err
 	}
 	announcement, _ := json.Marshal(object{"metadata": object{"annotations": object{tokenAnnotation: w.stamp("delete")}}})
 	resp, refusal, err = w.send(http.MethodPatch, announcement)
