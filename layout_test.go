@@ -160,7 +160,7 @@ var budgets = map[string]int{
 	"token/tokentest":        2_239,
 	"token/consultoken":      234,
 	"token/etcdtoken":        381,
-	"token/k8stoken":         605,
+	"token/k8stoken":         619,
 	"lock":                   1_880,
 	"guard":                  469,
 	"guard/guardtest":        553,
@@ -192,7 +192,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 54_991
+const allLines = 55_005
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

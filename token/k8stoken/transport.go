@@ -50,12 +50,18 @@ const (
 var (
 	// stampable are the types of bodies that can be objects of JSON.
 	stampable = []string{"application/json", mergePatch, "application/strategic-merge-patch+json", "application/apply-patch+yaml"}
-	scale     = regexp.MustCompile(`/(api/[^/]+|apis/[^/]+/[^/]+)(/namespaces/[^/]+)?/[^/]+/[^/]+/scale$`)
+	// objectPath has the group, the name and the subresource. Those of a namespace, status and
+	// finalize, look like collections.
+	objectPath = regexp.MustCompile(`^.*?/(?:api/v1|apis/([^/]+)/v[^/]+)/(?:namespaces/[^/]+/[^/]+|[^/]+)(?:/([^/]+))?(?:/(.+?))?/?$`)
+	// carriers are the subresources whose objects have the annotations of the object; scale is refused.
+	carriers = []string{"", "status", "approval", "finalize", "scale"}
 )
 
-// RoundTrip implements [http.RoundTripper]. It stamps POST, PUT and PATCH. It sends a
-// request without a body, and one in a context without a token of Resource, as it is: the
-// policy refuses unstamped writes to guarded objects.
+// RoundTrip implements [http.RoundTripper]. It stamps POST, PUT and PATCH of an object, and of
+// its subresources status, approval and finalize. It sends these as they are: a request without
+// a body, another subresource, such as binding, an access review, the DELETE of a collection,
+// and what has a context without a token of Resource. The policy refuses an unstamped write to
+// a guarded object.
 //
 // A refusal as stale is not a response but an error with a [*guard.StaleError]: nothing was
 // applied. All others are responses. If there is no response, or its status is 5xx, the
@@ -81,12 +87,13 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	tok, err := token.FromContext(req.Context(), t.Resource)
 	hasBody := req.Body != nil && req.Body != http.NoBody
+	path := objectPath.FindStringSubmatch(req.URL.Path)
 	switch {
 	case !hasBody && req.Method != http.MethodDelete:
 		return t.Base.RoundTrip(req)
 	case t.Resource == "":
 		err = errors.New("k8stoken: Transport.Resource is empty")
-	case errors.Is(err, token.ErrMissing):
+	case errors.Is(err, token.ErrMissing), err == nil && !carries(req.Method, path):
 		return t.Base.RoundTrip(req)
 	}
 	w := write{Transport: t, Request: req, tok: tok}
@@ -104,10 +111,17 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, w.fail("a body of the type %q cannot carry a token: send JSON, a merge patch, a strategic merge patch or an apply (by client-go, with ContentType \"application/json\" in its rest.Config)", kind)
 	case req.Method == http.MethodDelete:
 		return w.delete()
-	case scale.MatchString(req.URL.Path):
+	case path[3] == "scale":
 		return nil, w.fail("the subresource scale cannot carry a token: write spec.replicas of the object")
 	}
 	return w.put()
+}
+
+// carries reports whether a request can carry a token. A server copies the annotations of a
+// binding to the Pod, without a judgement. It refuses an access review that has any.
+func carries(method string, path []string) bool {
+	return path != nil && path[1] != "authorization.k8s.io" && slices.Contains(carriers, path[3]) &&
+		(method != http.MethodDelete || path[2] != "")
 }
 
 // write is a request that may be sent again after a refusal, so that at most one of its

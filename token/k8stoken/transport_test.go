@@ -149,6 +149,47 @@ func TestWhatCannotCarryAToken(t *testing.T) {
 	require.Len(t, *requests, 12)
 }
 
+// A refusal of these is not that of one object, so it is a response.
+func TestWhatIsSentAsItIs(t *testing.T) {
+	t.Parallel()
+	const pod = "/api/v1/namespaces/ns/pods/p"
+	url, requests := server(t, denied("stale token: x after y"))
+	sent := func(method, path string) bool {
+		t.Helper()
+		n := len(*requests)
+		resp, err := send(t, tok, url+path, method, "json", `{"a": 1}`)
+		require.Len(t, *requests, n+1, path)
+		if !strings.HasSuffix((*requests)[n], ` {"a": 1}`) {
+			require.ErrorIs(t, err, guard.ErrStale, path)
+			return false
+		}
+		require.NoError(t, err, path)
+		require.Equal(t, http.StatusUnprocessableEntity, resp.StatusCode, path)
+		return true
+	}
+	for _, path := range []string{
+		pod + "/binding", pod + "/eviction", pod + "/resize", "/k8s/c/api/v1/nodes/n/proxy/api/v1/x", "/api/v1/namespaces/api/pods/v1/proxy",
+		"/apis/authorization.k8s.io/v1/subjectaccessreviews", "/apis/authorization.k8s.io/v1/namespaces/ns/localsubjectaccessreviews", "/version",
+	} {
+		require.True(t, sent(http.MethodPost, path), path)
+	}
+	for _, path := range []string{
+		pod, pod + "/status", "/k8s/c" + pod, "/api/kas" + pod, "/api/v1/namespaces/api/pods/v1", "/api/v1/namespaces/n", "/api/v1/namespaces/n/finalize", "/apis/a.b/v1alpha1/as/c/approval",
+		"/apis/a.b/v1/namespaces/ns/as", "/apis/a.b/v1/as",
+	} {
+		require.False(t, sent(http.MethodPut, path), path)
+	}
+	for _, path := range []string{"/api/v1/pods", "/api/v1/namespaces/ns/pods", "/api/v1/namespaces/ns/pods/", "/apis/a.b/v1/namespaces/api/as"} {
+		require.True(t, sent(http.MethodDelete, path), path)
+	}
+	for _, path := range []string{pod, "/api/v1/namespaces/n", "/apis/a.b/v1/as/c", "/apis/a.b/v1/namespaces/ns/as/c/"} {
+		n := len(*requests)
+		_, err := send(t, tok, url+path, http.MethodDelete, "json", "")
+		require.ErrorIs(t, err, guard.ErrStale, path)
+		require.Len(t, *requests, n+2, path)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	const stale, own, unannounced = "stale token: x after y", "the write carries no token of its own", "no write under a token has announced the deletion"
