@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/test/serverproc"
@@ -38,10 +39,19 @@ func TestWhatIsNotFenced(t *testing.T) {
 		pod["spec"] = object{"containers": []object{{"name": "c", "image": "i"}}}
 		c.must(t, post, pods, pod, nil)
 		before := mark(pods + "/p")
-		old := l.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: "pods"}).Namespace("default")
-		_, err := old.Create(under(t, 33, "a"), &unstructured.Unstructured{Object: object{"apiVersion": "v1", "kind": "Binding",
-			"metadata": object{"name": "p"}, "target": object{"kind": "Node", "name": "n"}}}, metav1.CreateOptions{}, "binding")
+		pod["metadata"].(object)["name"] = "q"
+		c.must(t, post, pods, pod, nil)
+		of := func(resource string) dynamic.ResourceInterface {
+			return l.dynamic.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace("default")
+		}
+		old := of("pods")
+		binding := &unstructured.Unstructured{Object: object{"apiVersion": "v1", "kind": "Binding", "metadata": object{"name": "p"}, "target": object{"kind": "Node", "name": "n"}}}
+		_, err := old.Create(under(t, 33, "a"), binding, metav1.CreateOptions{}, "binding")
 		require.NoError(t, err)
+		binding.SetName("q")
+		_, err = of("bindings").Create(under(t, 33, "a"), binding, metav1.CreateOptions{})
+		require.NoError(t, err)
+		require.Equal(t, before, mark(pods+"/q"))
 		_, err = old.Patch(under(t, 33, "a"), "p", types.StrategicMergePatchType, []byte(`{"spec":{"ephemeralContainers":[{"name":"d","image":"i"}]}}`), metav1.PatchOptions{}, "ephemeralcontainers")
 		require.NoError(t, err)
 		require.Equal(t, before, mark(pods+"/p"), "a Transport puts no token into a binding: it would be the Pod's")

@@ -50,16 +50,16 @@ const (
 var (
 	// stampable are the types of bodies that can be objects of JSON.
 	stampable = []string{"application/json", mergePatch, "application/strategic-merge-patch+json", "application/apply-patch+yaml"}
-	// objectPath has the group, the name and the subresource. Those of a namespace, status and
-	// finalize, look like collections.
-	objectPath = regexp.MustCompile(`^.*?/(?:api/v1|apis/([^/]+)/v[^/]+)/(?:namespaces/[^/]+/[^/]+|[^/]+)(?:/([^/]+))?(?:/(.+?))?/?$`)
+	// objectPath has the group, the resource if it is in a namespace, the name and the subresource.
+	// Those of a namespace, status and finalize, look like collections.
+	objectPath = regexp.MustCompile(`^.*?/(?:api/v1|apis/([^/]+)/v[^/]+)/(?:namespaces/[^/]+/([^/]+)|[^/]+)(?:/([^/]+))?(?:/(.+?))?/?$`)
 	// carriers are the subresources whose objects have the annotations of the object; scale is refused.
 	carriers = []string{"", "status", "approval", "finalize", "scale"}
 )
 
 // RoundTrip implements [http.RoundTripper]. It stamps POST, PUT and PATCH of an object, and of
 // its subresources status, approval and finalize. It sends these as they are: a request without
-// a body, another subresource, such as binding, an access review, the DELETE of a collection,
+// a body, another subresource, a binding, an access review, the DELETE of a collection,
 // and what has a context without a token of Resource. The policy refuses an unstamped write to
 // a guarded object.
 //
@@ -111,7 +111,7 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, w.fail("a body of the type %q cannot carry a token: send JSON, a merge patch, a strategic merge patch or an apply (by client-go, with ContentType \"application/json\" in its rest.Config)", kind)
 	case req.Method == http.MethodDelete:
 		return w.delete()
-	case path[3] == "scale":
+	case path[4] == "scale":
 		return nil, w.fail("the subresource scale cannot carry a token: write spec.replicas of the object")
 	}
 	return w.put()
@@ -120,8 +120,8 @@ func (t Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // carries reports whether a request can carry a token. A server copies the annotations of a
 // binding to the Pod, without a judgement. It refuses an access review that has any.
 func carries(method string, path []string) bool {
-	return path != nil && path[1] != "authorization.k8s.io" && slices.Contains(carriers, path[3]) &&
-		(method != http.MethodDelete || path[2] != "")
+	return path != nil && path[1] != "authorization.k8s.io" && path[1]+path[2] != "bindings" &&
+		slices.Contains(carriers, path[4]) && (method != http.MethodDelete || path[3] != "")
 }
 
 // write is a request that may be sent again after a refusal, so that at most one of its

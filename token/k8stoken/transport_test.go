@@ -168,14 +168,14 @@ func TestWhatIsSentAsItIs(t *testing.T) {
 		return true
 	}
 	for _, path := range []string{
-		pod + "/binding", pod + "/eviction", pod + "/resize", "/k8s/c/api/v1/nodes/n/proxy/api/v1/x", "/api/v1/namespaces/api/pods/v1/proxy",
+		pod + "/binding", "/api/v1/namespaces/ns/bindings", pod + "/eviction", pod + "/resize", "/k8s/c/api/v1/nodes/n/proxy/api/v1/x", "/api/v1/namespaces/api/pods/v1/proxy",
 		"/apis/authorization.k8s.io/v1/subjectaccessreviews", "/apis/authorization.k8s.io/v1/namespaces/ns/localsubjectaccessreviews", "/version",
 	} {
 		require.True(t, sent(http.MethodPost, path), path)
 	}
 	for _, path := range []string{
 		pod, pod + "/status", "/k8s/c" + pod, "/api/kas" + pod, "/api/v1/namespaces/api/pods/v1", "/api/v1/namespaces/n", "/api/v1/namespaces/n/finalize", "/apis/a.b/v1alpha1/as/c/approval",
-		"/apis/a.b/v1/namespaces/ns/as", "/apis/a.b/v1/as",
+		"/apis/a.b/v1/namespaces/ns/as", "/apis/a.b/v1/as", "/apis/a.b/v1/namespaces/ns/bindings", "/api/v1/namespaces/ns/configmaps/bindings",
 	} {
 		require.False(t, sent(http.MethodPut, path), path)
 	}
