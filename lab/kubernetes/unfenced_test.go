@@ -64,6 +64,14 @@ func TestWhatIsNotFenced(t *testing.T) {
 			&unstructured.Unstructured{Object: object{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": object{"resourceAttributes": object{"verb": "get", "resource": "pods"}}}}, metav1.CreateOptions{})
 		require.NoError(t, err)
 	})
+	t.Run("a field that quotes a refusal", func(t *testing.T) {
+		t.Parallel()
+		refused := configMap("quoting", 0)
+		refused.Labels["error"] = stale
+		_, err := l.maps.Create(under(t, 33, "a"), refused, metav1.CreateOptions{})
+		require.ErrorContains(t, err, stale)
+		require.NotErrorIs(t, err, guard.ErrStale)
+	})
 	t.Run("an earlier stamp of the same leader", func(t *testing.T) {
 		t.Parallel()
 		backup := c.object(maps, "copied", lease, stamp(34, "b"), 0)

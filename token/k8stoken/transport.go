@@ -244,9 +244,9 @@ func (w write) send(method string, body []byte) (resp *http.Response, refusal st
 	return resp, string(text), err
 }
 
-// result is what RoundTrip returns.
+// result is what RoundTrip returns. A field that is invalid may quote a refusal.
 func (w write) result(resp *http.Response, refusal string, err error) (*http.Response, error) {
-	if _, detail, stale := strings.Cut(refusal, staleToken); err == nil && stale {
+	if kind, detail, stale := strings.Cut(refusal, staleToken); err == nil && stale && !strings.Contains(kind, " is invalid: ") {
 		detail, _, _ = strings.Cut(detail, `"`)
 		return nil, w.fail("%w%s", &guard.StaleError{Token: w.tok}, detail)
 	}

@@ -201,6 +201,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		"stale":                               {"PUT", "", "{}", []string{denied(stale)}, "PUT", "k8stoken: PUT " + guarded + ": guard: stale token account/42#33: mark is newer: x after y"},
 		"an object that quotes a refusal":     {"PUT", "", "{}", []string{`{"data":{"x":"denied request: fencepost: stale token"}}`}, "PUT", `{"data":`},
+		"a field that quotes a refusal":       {"PUT", "", "{}", []string{status(422, `ConfigMap "m" is invalid: x: Invalid value: "denied request: fencepost: stale token"`, "Invalid")}, "PUT", "is invalid"},
 		"another refusal":                     {"PUT", "", "{}", []string{denied("the write carries no token")}, "PUT", "carries no token"},
 		"the same nonce":                      {"PUT", "", "{}", []string{denied(own), "{}"}, "PUT PUT", "{}"},
 		"the same nonce, and stale":           {"PUT", "", "{}", []string{denied(own), denied(stale)}, "PUT PUT", "stale token"},
@@ -233,7 +234,7 @@ func TestRefusals(t *testing.T) {
 		}
 		require.Equal(t, c.sent, strings.Join(methods, " "), what)
 		last := c.replies[len(c.replies)-1]
-		require.Equal(t, strings.Contains(last, "Failure") && strings.Contains(last, "stale") && c.query == "", err != nil, what)
+		require.Equal(t, strings.Contains(last, "Failure") && strings.Contains(last, "stale") && c.query == "" && c.want != "is invalid", err != nil, what)
 		switch what {
 		case "the same nonce":
 			require.NotEqual(t, stampOf(t, (*requests)[0])[2], stampOf(t, (*requests)[1])[2])
