@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -22,7 +23,8 @@ import (
 func TestWhatIsNotFenced(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.install(t, "--resource", "configmaps", "--resource", "pods", "--resource", "gadgets.example.com", "--lease", "billing")
+	c.install(t, "--resource", "configmaps", "--resource", "pods", "--resource", "gadgets.example.com",
+		"--resource", "validatingadmissionpolicies.admissionregistration.k8s.io", "--lease", "billing")
 	l := c.leader(t, nil)
 	const post, put, patch, del = http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete
 	const pods = "/api/v1/namespaces/default/pods"
@@ -77,6 +79,8 @@ func TestWhatIsNotFenced(t *testing.T) {
 		backup := c.object(maps, "copied", lease, stamp(34, "b"), 0)
 		c.steps(t, []step{
 			{"", "", post, maps, plain, backup},
+			{"a dry run, which shows that it is guarded", notOwn, patch, maps + "/copied?dryRun=All", merge, object{"metadata": object{"annotations": object{"try": "1"}}}},
+			{"a policy, which cannot be", "", patch, policies + "policies/fencepost?dryRun=All", merge, object{"metadata": object{"labels": object{"fencepost.dev/lease": lease}}}},
 			{"the leader's next write", "", patch, maps + "/copied", merge, object{"metadata": object{"annotations": annotations(stamp(34, "b"))}, "data": object{"n": "1"}}},
 			{"a backup of its time", "", put, maps + "/copied", plain, backup},
 			{"the next leader's write", "", patch, maps + "/copied", merge, object{"metadata": object{"annotations": annotations(stamp(35, "c"))}}},
@@ -144,9 +148,16 @@ func TestDeletionsUnderAGreaterNumberOfTheLease(t *testing.T) {
 	}, serverproc.Timeout, time.Millisecond)
 	l, next := c.leader(t, nil), under(t, tok.Number, "b")
 	require.NoError(t, l.maps.Delete(next, "announced", metav1.DeleteOptions{}), "by an earlier leader, which has not deleted it")
-	require.NoError(t, l.maps.Delete(next, "written", metav1.DeleteOptions{}))
+	written := func() metav1.DeleteOptions {
+		o, err := l.maps.Get(next, "written", metav1.GetOptions{})
+		require.NoError(t, err)
+		return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &o.ResourceVersion}}
+	}
+	err := l.maps.Delete(next, "written", written())
+	require.True(t, apierrors.IsConflict(err), "the announcement raises the version: %v", err)
+	require.NoError(t, l.maps.Delete(next, "written", written()))
 	require.ErrorIs(t, l.maps.Delete(under(t, 33, "a"), "other", metav1.DeleteOptions{}), guard.ErrStale)
-	err := l.maps.Delete(next, "other", metav1.DeleteOptions{DryRun: []string{"All"}})
+	err = l.maps.Delete(next, "other", metav1.DeleteOptions{DryRun: []string{"All"}})
 	require.ErrorContains(t, err, behindLease)
 	require.NotErrorIs(t, err, guard.ErrStale)
 

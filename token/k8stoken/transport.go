@@ -52,7 +52,7 @@ var (
 	stampable = []string{"application/json", mergePatch, "application/strategic-merge-patch+json", "application/apply-patch+yaml"}
 	// objectPath has the group, the resource if it is in a namespace, the name and the subresource.
 	// Those of a namespace, status and finalize, look like collections.
-	objectPath = regexp.MustCompile(`^.*?/(?:api/v1|apis/([^/]+)/v[^/]+)/(?:namespaces/[^/]+/([^/]+)|[^/]+)(?:/([^/]+))?(?:/(.+?))?/?$`)
+	objectPath = regexp.MustCompile(`^.*?/(?:api/v1|apis/([^/]+)/[^/]+)/(?:namespaces/[^/]+/([^/]+)|[^/]+)(?:/([^/]+))?(?:/(.+?))?/?$`)
 	// carriers are the subresources whose objects have the annotations of the object; scale is refused.
 	carriers = []string{"", "status", "approval", "finalize", "scale"}
 )

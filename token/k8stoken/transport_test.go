@@ -174,7 +174,7 @@ func TestWhatIsSentAsItIs(t *testing.T) {
 		require.True(t, sent(http.MethodPost, path), path)
 	}
 	for _, path := range []string{
-		pod, pod + "/status", "/k8s/c" + pod, "/api/kas" + pod, "/api/v1/namespaces/api/pods/v1", "/api/v1/namespaces/n", "/api/v1/namespaces/n/finalize", "/apis/a.b/v1alpha1/as/c/approval",
+		pod, pod + "/status", "/k8s/c" + pod, "/api/kas" + pod, "/api/v1/namespaces/api/pods/v1", "/api/v1/namespaces/n", "/api/v1/namespaces/n/finalize", "/apis/a.b/stable/as/c/approval",
 		"/apis/a.b/v1/namespaces/ns/as", "/apis/a.b/v1/as", "/apis/a.b/v1/namespaces/ns/bindings", "/api/v1/namespaces/ns/configmaps/bindings",
 	} {
 		require.False(t, sent(http.MethodPut, path), path)
