@@ -22,8 +22,8 @@
 //     Locker waits, renews, releases, and puts the token into the context.
 //   - [github.com/fencepost/fencepost/token]: the token, its context and text
 //     form, and the contract of an issuer. The issuers redistoken, pgtoken, etcdtoken,
-//     consultoken, k8stoken and memtoken are below it; tokentest tests an issuer against the
-//     contract.
+//     consultoken, k8stoken, httptoken and memtoken are below it; tokentest tests an issuer
+//     against the contract.
 //
 // # Guards
 //

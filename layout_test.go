@@ -26,6 +26,7 @@ const module = "github.com/fencepost/fencepost"
 var layout = map[string][]string{
 	".":                    {},
 	"internal/cli":         {"internal/timeline"},
+	"internal/depose":      {"token", "guard"},
 	"internal/engine":      {},
 	"internal/failpoint":   {},
 	"internal/history":     {"token", "lock", "guard"},
@@ -55,6 +56,7 @@ var layout = map[string][]string{
 	"token/consultoken":   {"token", "internal/register", "internal/register/httpjson"},
 	"token/etcdtoken":     {"token", "internal/register", "internal/register/httpjson"},
 	"token/k8stoken":      {"token", "guard", "internal/register", "internal/register/httpjson"},
+	"token/httptoken":     {"token", "guard", "httpguard", "httpguard/signature", "internal/depose", "internal/httpwrite", "internal/register/httpjson"},
 	"token/redistoken":    {"token", "internal/lockscript", "internal/outage", "github.com/redis/go-redis/v9"},
 	"token/pgtoken":       {"token", "internal/marks", "internal/outage", "github.com/jackc/pgx/v5"},
 	"httpguard/signature": {"token", "internal/structfield", "github.com/dunglas/httpsfv"},
@@ -162,6 +164,7 @@ var budgets = map[string]int{
 	"token/etcdtoken":        381,
 	"token/k8stoken":         619,
 	"lock":                   1_880,
+	"token/httptoken":        1_045,
 	"guard":                  469,
 	"guard/guardtest":        553,
 	"sqlguard":               1_372,
@@ -170,7 +173,7 @@ var budgets = map[string]int{
 	"internal/pgadmit":       351,
 	"internal/pgwrite":       1_917,
 	"redisguard":             1_297,
-	"httpguard":              2_306,
+	"httpguard":              2_288,
 	"httpguard/signature":    520,
 	"migrations":             1_408,
 	"simulations":            3_463,
@@ -179,12 +182,12 @@ var budgets = map[string]int{
 	"simulations/sqlpoint":   600,
 	"simulations/process":    481,
 	"simulations/redispoint": 265,
-	"internal":               4_644,
+	"internal":               4_838,
 	"internal/history":       2_192,
-	"internal/register":      1_046,
+	"internal/register":      1_049,
 	"internal/timeline":      763,
 	"internal/test":          3_535,
-	"cmd/fencepost":          6_121,
+	"cmd/fencepost":          6_038,
 	"contrib":                3_379,
 	"examples":               1_695,
 	"lab":                    1_692,
@@ -192,7 +195,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 55_005
+const allLines = 56_146
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -2,12 +2,12 @@ package httpguard
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
 
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/httpwrite"
 	"github.com/fencepost/fencepost/token"
 )
 
@@ -56,11 +56,6 @@ const (
 	ProblemKeyReused = problems + "ProblemKeyReused"
 )
 
-const problemType = "application/problem+json" // RFC 9457 §3
-
-// retryAfter is the value of Retry-After, in seconds (RFC 9110 §10.2.3).
-const retryAfter = "1"
-
 // problem is the body of a response. Its only number is the status, which RFC 9457
 // requires: JSON parsers round large numbers, so token numbers are left out.
 type problem struct {
@@ -76,20 +71,7 @@ func (p problem) answer(w http.ResponseWriter, r *http.Request, err error) {
 	if p.Status >= http.StatusInternalServerError && !gone(r, err) {
 		slog.ErrorContext(r.Context(), "httpguard: "+p.Title, "status", p.Status, "error", err)
 	}
-	body, _ := json.Marshal(p) // strings and an int: no error is possible
-	header := w.Header()
-	// As http.Error does: these fields described the response that the handler intended.
-	for _, name := range []string{"Content-Length", "Content-Encoding", "Etag", "Last-Modified"} {
-		header.Del(name)
-	}
-	header.Set("Content-Type", problemType)
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Cache-Control", "no-store")
-	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusConflict {
-		header.Set("Retry-After", retryAfter)
-	}
-	w.WriteHeader(p.Status)
-	_, _ = w.Write(body)
+	httpwrite.Problem(w, p.Status, p)
 }
 
 // gone reports whether err only means that the client has disconnected.

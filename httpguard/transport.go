@@ -342,7 +342,7 @@ func uncertain(req *http.Request, err error, attempts int) error {
 // readProblem parses resp's body, and restores it for the caller.
 func readProblem(resp *http.Response) (p problem, is bool) {
 	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if err != nil || kind != problemType {
+	if err != nil || kind != httpwrite.ProblemType {
 		return problem{}, false
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxProblem))

@@ -51,7 +51,7 @@ func NewRequest(ctx context.Context, method, url string, body any) (*http.Reques
 }
 
 // Do sends req. It decodes a reply that is a success into reply, or stores its body there if
-// reply is a *[io.ReadCloser]. Another reply is a [*Refusal]. The error is
+// reply is a *[io.ReadCloser]. If reply is nil, only 204 is a success. Another reply is a [*Refusal]. The error is
 // [token.ErrUnreachable] if a retry can cure it. clock is the header Date.
 func Do(client *http.Client, req *http.Request, reply any) (clock time.Time, header http.Header, err error) {
 	resp, err := client.Do(req)
@@ -64,7 +64,7 @@ func Do(client *http.Client, req *http.Request, reply any) (clock time.Time, hea
 		return clock, resp.Header, nil
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body) // to the end: the connection can then be used again
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 256<<20)) // to the end: the connection can then be used again
 	if err != nil {
 		return clock, nil, failure(err, true)
 	}
@@ -75,6 +75,9 @@ func Do(client *http.Client, req *http.Request, reply any) (clock time.Time, hea
 		}
 		err = &Refusal{resp.StatusCode, string(body), fmt.Sprintf("%s %s: %s: %s", req.Method, req.URL.Redacted(), resp.Status, object.Message)}
 		return clock, resp.Header, failure(err, outage.IsStatus(resp.StatusCode))
+	}
+	if reply == nil && resp.StatusCode == http.StatusNoContent {
+		return clock, resp.Header, nil
 	}
 	if err = json.Unmarshal(body, reply); err != nil {
 		err = fmt.Errorf("%s: %w: %.300s", req.URL.Redacted(), err, body)

@@ -17,6 +17,7 @@ import (
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/cli"
+	"github.com/fencepost/fencepost/internal/depose"
 	"github.com/fencepost/fencepost/redisguard"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/sqlguard/rowguard"
@@ -61,16 +62,16 @@ func (c *breakCmd) Run(std cli.Streams, m *Cmd) error {
 		if err != nil {
 			return fmt.Errorf("nothing was changed: %w", err)
 		}
-		done, now, err := c.depose(ctx, store, guards, by)
+		b := depose.Break{Issuer: store, Limit: c.Wait + 2*connect.Timeout, Resource: c.Name, Holder: c.Holder, By: by, Above: c.Number}
+		for _, g := range guards {
+			b.Guards = append(b.Guards, g.Guard)
+		}
+		_, done, now, err := b.Run(ctx)
 		switch {
 		case done == nil && err == nil:
 			return show(std, false, now, "\nIt has another holder: no guard and no lease was changed.\n", cli.ErrNo)
 		case done == nil:
 			return err
-		case err == nil:
-			done, err = c.free(ctx, store, done)
-		default:
-			done = append(done, []string{"lease", "not touched"})
 		}
 		return errors.Join(cli.Print(std.Out, table(c.Name, append([][]string{{"deposed", c.Holder}, {"by", by}}, done...))), err)
 	})
@@ -97,96 +98,12 @@ func (c *breakCmd) check() (by string, err error) {
 	return by, err
 }
 
-// depose raises the issuer and each guard above the holder's number, and returns what was
-// done: nil if no guard was changed, as if another holder has the lock now.
-func (c *breakCmd) depose(ctx context.Context, store connect.Issuer, guards []target, by string) (done [][]string, now token.State, err error) {
-	deposes := func() bool {
-		now, err = store.Inspect(ctx, c.Name)
-		ours := now.Holder == "" || now.Holder == c.Holder
-		if !ours && done != nil {
-			err = fmt.Errorf("a guard still admits the deposed holder, and %s has the lock now", cli.Visible(now.Holder))
-		}
-		return err == nil && ours
-	}
-	above := c.Number
-	for range 10 {
-		if !deposes() {
-			return done, now, err
-		}
-		// The clock is above the number of a holder that the issuer has forgotten.
-		number := max(now.Number, above, time.Now().UnixMicro()/10) + 1
-		if err = store.Recover(ctx, c.Name, number); errors.Is(err, token.ErrLost) {
-			continue // a grant has a higher number: perhaps a successor's, or on Redis that of another lock
-		}
-		// A successor that was granted before Recover has a lower number. If the holder still has
-		// the lock, there was none.
-		if err != nil || !deposes() {
-			return done, now, err
-		}
-		if done, above, err = c.raise(ctx, guards, token.Token{Resource: c.Name, Number: number, Holder: by}); above == 0 {
-			return done, now, err
-		}
-	}
-	return done, now, errors.Join(errors.New("the numbers of the lock rise meanwhile: repeat the command"), err)
-}
-
-// raise has each guard admit tok, as a successor's claim does. If a guard still admits the
-// holder above tok, raise returns the number of the holder's mark there, or the floor.
-func (c *breakCmd) raise(ctx context.Context, guards []target, tok token.Token) (done [][]string, above int64, err error) {
-	done = [][]string{{"number", fmt.Sprintf("%d: later holders have a higher one", tok.Number)}}
-	for _, g := range guards {
-		limit := c.Wait + 2*connect.Timeout
-		bounded, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
-		refusal := connect.WithCause(bounded, g.Admit(bounded, tok))
-		cancel()
-		var stale *guard.StaleError
-		says := "it has admitted the number, and refuses lower ones"
-		switch {
-		case refusal == nil:
-		case errors.As(refusal, &stale) && stale.Mark.Number > 0 && (stale.Mark.Holder == c.Holder || stale.Mark.Holder == ""):
-			above, says = stale.Mark.Number, fmt.Sprintf("it admits the holder with %d", stale.Mark.Number)
-		case stale != nil && stale.Mark.Number > 0:
-			says = fmt.Sprintf("its mark is %d of %s, and it refuses lower ones", stale.Mark.Number, cli.Visible(stale.Mark.Holder))
-		default:
-			says = "uncertain: the number may be admitted or not"
-			err = errors.Join(err, fmt.Errorf("the lease was not freed, repeat the command: %s: %w", g.name, refusal))
-		}
-		done = append(done, []string{"guard", g.name + ": " + says})
-	}
-	if len(guards) == 0 {
-		done = append(done, []string{"guard", "none: late writes of the deposed holder are accepted until a successor has claimed"})
-	}
-	return done, above, err
-}
-
-// free ends the lease of the holder, and of no other: a holder is one acquisition.
-func (c *breakCmd) free(ctx context.Context, store connect.Issuer, done [][]string) ([][]string, error) {
-	lease, next := "freed", "none: the lock is free"
-	switch err := store.Release(ctx, token.Token{Resource: c.Name, Number: 1, Holder: c.Holder}); {
-	case errors.Is(err, token.ErrLost):
-		lease = "had ended already"
-	case err != nil:
-		return append(done, []string{"lease", "uncertain: it may be freed or not"}), fmt.Errorf("repeat the command: %w", err)
-	}
-	now, err := store.Inspect(ctx, c.Name)
-	switch {
-	case err != nil:
-		next = "unknown: " + cli.OneLine(err)
-	case now.Holder != "":
-		next = now.Holder + ", which has the lock"
-	case len(now.Waiters) > 0:
-		next = now.Waiters[0] + ", which waits"
-	}
-	return append(done, []string{"lease", lease}, []string{"next", next}), nil
-}
-
 // halfAKey matches account/4 and 2, which is the key of account/2.
 var halfAKey = regexp.MustCompile(`\pL\n\pL|\pN\n\pN`)
 
 // target is a store of marks: of a server, or of a row.
 type target struct {
-	name string
-	guard.Store
+	depose.Guard
 	close func()
 }
 
@@ -198,7 +115,7 @@ func (c *breakCmd) open(ctx context.Context, schema string) (targets []target, e
 	for _, url := range c.Guard {
 		name, store, end, err := c.connect(ctx, url, schema)
 		if end != nil {
-			targets = append(targets, target{name, store, end})
+			targets = append(targets, target{depose.Guard{Name: name, Store: store}, end})
 		}
 		if err != nil {
 			return targets, connect.WithCause(ctx, err)
@@ -215,7 +132,7 @@ func (c *breakCmd) open(ctx context.Context, schema string) (targets []target, e
 		if len(postgres) != 1 || last == 0 || value == "" || !ends || halfAKey.MatchString(prefix+"\n"+value) {
 			return targets, fmt.Errorf("--row: %q: want TABLE.KEY=VALUE with the lock's name behind the prefix of the table as VALUE, and one PostgreSQL in --guard", row)
 		}
-		targets = append(targets, target{row, ownMark{&rowguard.Table{Guard: postgres[0], Name: names[:last], Key: names[last], Prefix: prefix}}, func() {}})
+		targets = append(targets, target{depose.Guard{Name: row, Store: ownMark{&rowguard.Table{Guard: postgres[0], Name: names[:last], Key: names[last], Prefix: prefix}}}, func() {}})
 	}
 	return targets, nil
 }

@@ -1,4 +1,4 @@
-package locks
+package depose_test
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/fencepost/fencepost/cmd/fencepost/internal/connect"
 	"github.com/fencepost/fencepost/guard"
+	"github.com/fencepost/fencepost/internal/depose"
 	"github.com/fencepost/fencepost/internal/test/leaktest"
 	"github.com/fencepost/fencepost/internal/test/pgtest"
 	"github.com/fencepost/fencepost/internal/test/testenv"
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { leaktest.Main(m) }
 // between calls what happens in front of the n-th call that a break makes: of the issuer, or
 // of the guard.
 type between struct {
-	connect.Issuer
+	depose.Issuer
 	guard.Store
 	calls, nth int
 	happens    func()
@@ -56,6 +56,13 @@ func (b *between) Admit(ctx context.Context, tok token.Token) error {
 	return b.Store.Admit(ctx, tok)
 }
 
+func breakOf(b *between, resource string) *depose.Break {
+	return &depose.Break{
+		Issuer: b, Guards: []depose.Guard{{Name: "the store", Store: b}}, Limit: time.Minute,
+		Resource: resource, Holder: "a", By: "the operator",
+	}
+}
+
 // The holder releases, and a successor acquires and claims, in front of each call that a break
 // makes. The successor keeps the lock and is not deposed, also if the break raises the numbers
 // far above the clock, from which the successor's is drawn.
@@ -69,7 +76,7 @@ func TestBreakSparesASuccessor(t *testing.T) {
 		require.NoError(t, postgres.Close())
 	})
 	const calls = 6 // inspect, recover, inspect, admit, release, inspect
-	for server, iss := range map[string]connect.Issuer{"redis": redis, "postgres": postgres} {
+	for server, iss := range map[string]depose.Issuer{"redis": redis, "postgres": postgres} {
 		for nth := 1; nth <= calls; nth++ {
 			for _, above := range []time.Duration{0, time.Hour} {
 				t.Run(fmt.Sprintf("%s, call %d, %s above", server, nth, above), func(t *testing.T) {
@@ -81,27 +88,23 @@ func TestBreakSparesASuccessor(t *testing.T) {
 						return grant.Token
 					}
 					marks := &sqlguard.Guard{DB: pool, Schema: schema}
-					a, b := acquire("a"), token.Token{}
+					a, next := acquire("a"), token.Token{}
 					require.NoError(t, marks.Admit(t.Context(), a))
 					between := &between{Issuer: iss, Store: marks, nth: nth, happens: func() {
 						_ = iss.Release(t.Context(), a) // the break may have freed it already
-						b = acquire("b")
-						require.NoError(t, marks.Admit(t.Context(), b))
+						next = acquire("b")
+						require.NoError(t, marks.Admit(t.Context(), next))
 					}}
-					c := &breakCmd{Name: resource, Holder: "a", Wait: time.Second, Guard: []string{"the store"}}
+					b := breakOf(between, resource)
 					if above > 0 {
-						c.Number = a.Number + int64(above/(10*time.Microsecond))
+						b.Above = a.Number + int64(above/(10*time.Microsecond))
 					}
-					done, now, err := c.depose(t.Context(), between, []target{{"the store", between, nil}}, "the operator")
+					_, done, now, err := b.Run(t.Context())
 					require.NoError(t, err)
-					if done != nil {
-						_, err = c.free(t.Context(), between, done)
-						require.NoError(t, err)
-					}
 					require.GreaterOrEqual(t, between.calls, nth)
-					_, err = iss.Renew(t.Context(), b, pgtest.Long)
+					_, err = iss.Renew(t.Context(), next, pgtest.Long)
 					require.NoError(t, err)
-					require.NoError(t, marks.Admit(t.Context(), b))
+					require.NoError(t, marks.Admit(t.Context(), next))
 					require.ErrorIs(t, marks.Admit(t.Context(), a), guard.ErrStale)
 					if nth <= 3 {
 						require.Equal(t, "b", now.Holder)
@@ -121,7 +124,7 @@ func TestBreakReturnsWhatItHasDone(t *testing.T) {
 	pool, schema := testenv.Postgres(t)
 	iss := &pgtoken.Issuer{DB: pool, Schema: schema}
 	t.Cleanup(func() { require.NoError(t, iss.Close()) })
-	for name, days := range map[string]int64{"a guard still admits the deposed holder, and b has the lock now": 0, token.ErrTooFarAhead.Error(): 2} {
+	for name, days := range map[string]int64{`a guard still admits the deposed holder, and "b" has the lock now`: 0, token.ErrTooFarAhead.Error(): 2} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			resource := schema + "/" + name[:9]
@@ -138,8 +141,7 @@ func TestBreakReturnsWhatItHasDone(t *testing.T) {
 			if days > 0 {
 				between.nth = 0
 			}
-			c := &breakCmd{Name: resource, Holder: "a", Wait: time.Second, Guard: []string{"the store"}}
-			done, _, err := c.depose(t.Context(), between, []target{{"the store", between, nil}}, "the operator")
+			_, done, _, err := breakOf(between, resource).Run(t.Context())
 			require.ErrorContains(t, err, name)
 			require.Contains(t, fmt.Sprint(done), fmt.Sprintf("it admits the holder with %d", a.Token.Number))
 		})
