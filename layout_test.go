@@ -88,6 +88,7 @@ var layout = map[string][]string{
 	"cmd/fencepost/internal/migrate":    {"*"},
 	"cmd/fencepost/internal/proxy":      {"*"},
 	"cmd/fencepost/internal/run":        {"*"},
+	"cmd/fencepost/internal/serve":      {"*"},
 	"cmd/fencepost/internal/simulate":   {"*"},
 	"cmd/fencepost/internal/usage":      {"*"},
 	"examples/adopt":                    {"*"},
@@ -164,7 +165,7 @@ var budgets = map[string]int{
 	"token/etcdtoken":        381,
 	"token/k8stoken":         619,
 	"lock":                   1_880,
-	"token/httptoken":        1_045,
+	"token/httptoken":        1_081,
 	"guard":                  469,
 	"guard/guardtest":        553,
 	"sqlguard":               1_372,
@@ -187,7 +188,7 @@ var budgets = map[string]int{
 	"internal/register":      1_049,
 	"internal/timeline":      763,
 	"internal/test":          3_535,
-	"cmd/fencepost":          6_038,
+	"cmd/fencepost":          6_669,
 	"contrib":                3_379,
 	"examples":               1_695,
 	"lab":                    1_692,
@@ -195,7 +196,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 56_146
+const allLines = 56_813
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

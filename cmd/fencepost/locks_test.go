@@ -427,7 +427,7 @@ func TestBreakRefusesFlags(t *testing.T) {
 	require.Contains(t, done.out, "  lease    not touched\n")
 	require.Contains(t, done.err, "nowhere")
 	l.requireHeldBy(a)
-	requireFailed(t, execute(t, "locks", "list"), 2, "give --redis=URL, --postgres=URL or --etcd=URL")
+	requireFailed(t, execute(t, "locks", "list"), 2, "give --redis=URL, --postgres=URL, --etcd=URL or --url=URL")
 	requireFailed(t, l.run("show", ""), 2, "must not be empty")
 }
 

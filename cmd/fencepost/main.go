@@ -6,6 +6,7 @@
 //	fencepost migrate up|down|status|check|print      the tables and functions
 //	fencepost marks list|show|prune|reset             the highest token of each resource
 //	fencepost locks list|show|break                   who has a lock, who waits; depose a holder
+//	fencepost serve                                   a lock service over HTTP
 //	fencepost proxy                                   a guard in front of a service
 //	fencepost doctor                                  the settings of servers
 //	fencepost run NAME -- command                     a program under a lock
@@ -48,6 +49,7 @@ import (
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/migrate"
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/proxy"
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/run"
+	"github.com/fencepost/fencepost/cmd/fencepost/internal/serve"
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/simulate"
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/usage"
 	"github.com/fencepost/fencepost/internal/cli"
@@ -61,6 +63,7 @@ type commands struct {
 	Migrate    migrate.Cmd      `cmd:"" help:"Put Fencepost's tables and functions into a database."`
 	Marks      marks.Cmd        `cmd:"" help:"List and show the marks of a database, prune them, lower one that is too high."`
 	Locks      locks.Cmd        `cmd:"" help:"List and show the locks of a server, depose the holder of one that is stuck."`
+	Serve      serve.Cmd        `cmd:"" help:"Serve the locks of a server over HTTP, and a page for operators."`
 	Proxy      proxy.Cmd        `cmd:"" help:"Refuse stale requests to a service that cannot compare tokens itself."`
 	Doctor     doctor.Cmd       `cmd:"" help:"Find the settings of servers with which numbers can fall or locks can vanish."`
 	Run        run.Cmd          `cmd:"" help:"Run a program while holding a lock, for example a cron job that several machines have and one may run."`

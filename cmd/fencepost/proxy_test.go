@@ -48,8 +48,17 @@ type proxied struct {
 // the test. Unless args set others, its timeouts only end a hang.
 func startProxy(t *testing.T, upstream string, args ...string) *proxied {
 	t.Helper()
-	args = append([]string{"proxy", "--upstream", upstream, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
-		"--log-format", "json", "--wait", "2m", "--timeout", "2m"}, args...)
+	p := startLogged(t, append([]string{"proxy", "--upstream", upstream, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+		"--log-format", "json", "--wait", "2m", "--timeout", "2m"}, args...)...)
+	p.address = p.line("listen")["address"].(string)
+	p.admin = "http://" + p.line("admin")["address"].(string)
+	p.url = "http://" + p.address
+	return p
+}
+
+// startLogged runs a command that logs JSON, and ends it after the test.
+func startLogged(t *testing.T, args ...string) *proxied {
+	t.Helper()
 	cmd, _ := command(t, args...)
 	p := &proxied{T: t, cmd: cmd, ended: make(chan struct{})}
 	read, write, err := os.Pipe()
@@ -72,9 +81,6 @@ func startProxy(t *testing.T, upstream string, args ...string) *proxied {
 		_ = cmd.Process.Kill()
 		<-p.ended
 	})
-	p.address = p.line("listen")["address"].(string)
-	p.admin = "http://" + p.line("admin")["address"].(string)
-	p.url = "http://" + p.address
 	return p
 }
 
@@ -119,7 +125,7 @@ func (p *proxied) line(message string) map[string]any {
 		}
 		select {
 		case <-p.ended:
-			require.FailNow(p, "the proxy has ended", "%v: %v", p.cmd.ProcessState, p.log())
+			require.FailNow(p, "the process has ended", "%v: %v", p.cmd.ProcessState, p.log())
 		default:
 			require.True(p, time.Now().Before(deadline), "no line %q: %v", message, p.log())
 		}
@@ -132,7 +138,7 @@ func (p *proxied) status() int {
 	select {
 	case <-p.ended:
 	case <-time.After(eventually):
-		require.FailNow(p, "the proxy does not end", "%v", p.log())
+		require.FailNow(p, "the process does not end", "%v", p.log())
 	}
 	return p.cmd.ProcessState.ExitCode()
 }

@@ -26,7 +26,7 @@ func TestRunKeepsURLsFromTheProgram(t *testing.T) {
 			r.cmd.Env = append(slices.DeleteFunc(r.cmd.Env, func(v string) bool {
 				return strings.HasPrefix(v, "FENCEPOST_REDIS_URL=") || strings.HasPrefix(v, "FENCEPOST_POSTGRES_URL=")
 			}), variable+"="+url, "FENCEPOST_MYSQL_DSN=sekret", "FENCEPOST_STORE=sekret", "FENCEPOST_LOCKS_BREAK_GUARD=sekret",
-				"FENCEPOST_SIMULATE_REDIS=sekret", "FENCEPOST_SIMULATE_POSTGRES=sekret", "FENCEPOST_SCHEMA=kept", "OF_THE_USER=kept")
+				"FENCEPOST_SERVE_GUARD=sekret", "FENCEPOST_BEARER=sekret", "FENCEPOST_SIMULATE_REDIS=sekret", "FENCEPOST_SIMULATE_POSTGRES=sekret", "FENCEPOST_SCHEMA=kept", "OF_THE_USER=kept")
 			r.start()
 			run, watchdog, program := r.cmd.Process.Pid, watchdogOf(t, r), programs(t, r)[1]
 			require.Contains(t, ofProcess(t, run, "environ"), variable+"="+url)

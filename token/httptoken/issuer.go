@@ -32,6 +32,9 @@ type Issuer struct {
 	// connection, unless the service speaks HTTP/2. Nil means [http.DefaultClient], which
 	// keeps two connections for the calls that do not wait.
 	Client *http.Client
+	// Operator makes Inspect and Locks return the ids of holders, which Break takes. False
+	// means that they return the labels, as an issuer's clients have them.
+	Operator bool
 
 	once   sync.Once
 	secret string
@@ -150,7 +153,7 @@ func (i *Issuer) Inspect(ctx context.Context, resource string) (token.State, err
 	var reply state
 	err := i.call(ctx, 0, http.MethodGet, path(resource), nil, &reply)
 	reply.Name = resource
-	return reply.state(), err
+	return i.state(reply), err
 }
 
 // Locks implements [token.Inspector].
@@ -164,7 +167,7 @@ func (i *Issuer) Locks(ctx context.Context, prefix string) iter.Seq2[token.State
 				return
 			}
 			for _, s := range reply.Locks {
-				if !yield(s.state(), nil) {
+				if !yield(i.state(s), nil) {
 					return
 				}
 			}
@@ -173,14 +176,34 @@ func (i *Issuer) Locks(ctx context.Context, prefix string) iter.Seq2[token.State
 	}
 }
 
-// state returns s with the holders that its clients have.
-func (s state) state() token.State {
-	t := token.State{Resource: s.Name, Number: s.Number, Holder: depose.Label(s.Holder), Remaining: ms(s.Remaining)}
-	for _, waiter := range s.Queue {
-		t.Waiters = append(t.Waiters, depose.Label(waiter))
+func (i *Issuer) state(s state) token.State {
+	t := token.State{Resource: s.Name, Number: s.Number, Holder: s.Holder, Remaining: ms(s.Remaining), Waiters: s.Queue}
+	if !i.Operator {
+		t.Holder = depose.Label(s.Holder)
+		for n, waiter := range s.Queue {
+			t.Waiters[n] = depose.Label(waiter)
+		}
 	}
 	return t
 }
+
+// Break deposes the holder with this id, as an Operator's Inspect returns it, and returns the
+// new number and what was done. above is a number of the holder's token that the issuer behind
+// the service may have forgotten, or 0. If unfenced, no guard is raised. If another holder has
+// the lock, nothing is changed, and the error is a [*token.HeldError].
+func (i *Issuer) Break(ctx context.Context, resource, holder, reason string, above int64, unfenced bool) (number int64, report []string, err error) {
+	var reply struct {
+		Number int64
+		Report []string
+	}
+	err = i.call(ctx, breakTimeout, http.MethodPost, path(resource)+"/break", map[string]any{
+		"holder": holder, "reason": reason, "number": above, "unfenced": unfenced,
+	}, &reply)
+	return reply.Number, reply.Report, err
+}
+
+// breakTimeout is how long the guards may take, besides the timeout of a request.
+const breakTimeout = time.Minute
 
 func path(resource string) string {
 	return "/v1/locks/" + strings.ReplaceAll(url.PathEscape(resource), ".", "%2E")
@@ -216,6 +239,19 @@ func (i *Issuer) call(ctx context.Context, wait time.Duration, method, path stri
 	return err
 }
 
+// RefusalError is a refusal for which package token has no error of its own, such as a missing
+// right.
+type RefusalError struct {
+	Status        int
+	Title, Detail string
+	err           error
+}
+
+func (e *RefusalError) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Title, e.Detail) }
+
+// Unwrap returns [token.ErrUnreachable], if a retry can cure the refusal.
+func (e *RefusalError) Unwrap() error { return e.err }
+
 // refusal returns the error of a reply. One without a problem of the service is that of a proxy.
 func refusal(r *httpjson.Refusal, err error) error {
 	var p problem
@@ -228,7 +264,7 @@ func refusal(r *httpjson.Refusal, err error) error {
 	case p.Type == ProblemNeverHeld:
 		return nil
 	case p.Type == ProblemFailed:
-		return r // no outage
+		err = r // no outage
 	}
-	return err
+	return &RefusalError{r.Status, cmp.Or(p.Title, http.StatusText(r.Status)), p.Detail, err}
 }

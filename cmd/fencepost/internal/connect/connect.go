@@ -1,5 +1,11 @@
 // Package connect connects the commands to servers: it parses URLs, bounds the time that a
 // server has to answer, and adds to errors what to do.
+//
+//	connect.go   PostgreSQL and Redis; timeouts, and errors without the URL
+//	database.go  --postgres or --mysql of the commands about marks; missing rights
+//	etcd.go      --etcd
+//	guard.go     --guard: stores of marks, and what they have of a resource
+//	locks.go     the issuer that the flags name
 package connect
 
 import (

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fencepost/fencepost/token"
 	"github.com/fencepost/fencepost/token/etcdtoken"
+	"github.com/fencepost/fencepost/token/memtoken"
 	"github.com/fencepost/fencepost/token/pgtoken"
 	"github.com/fencepost/fencepost/token/redistoken"
 )
@@ -47,6 +48,9 @@ func (s *LockStore) Shutdown() {
 	case <-time.After(time.Second):
 	}
 }
+
+// Memory returns locks in this process.
+func Memory() *LockStore { return &LockStore{new(memtoken.Issuer), func() {}} }
 
 // Open connects to the server, and returns an error if the server does not answer: with a
 // wrong address a run must end at once, not after --wait. PostgreSQL shows the name of the

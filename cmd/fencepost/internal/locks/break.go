@@ -18,11 +18,10 @@ import (
 	"github.com/fencepost/fencepost/guard"
 	"github.com/fencepost/fencepost/internal/cli"
 	"github.com/fencepost/fencepost/internal/depose"
-	"github.com/fencepost/fencepost/redisguard"
 	"github.com/fencepost/fencepost/sqlguard"
 	"github.com/fencepost/fencepost/sqlguard/rowguard"
-	"github.com/fencepost/fencepost/sqlguard/stdsql"
 	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/httptoken"
 )
 
 type breakCmd struct {
@@ -50,11 +49,14 @@ Examples:
 
 // Run is called by kong.
 func (c *breakCmd) Run(std cli.Streams, m *Cmd) error {
-	by, err := c.check()
+	by, err := c.check(m.URL != "")
 	if err != nil {
 		return err
 	}
-	return m.withStore(func(ctx context.Context, store connect.Issuer) error {
+	return m.withStore(func(ctx context.Context, store token.Inspector) error {
+		if service, ok := store.(*httptoken.Issuer); ok {
+			return c.ask(ctx, std, service, by)
+		}
 		guards, err := c.open(ctx, m.Schema)
 		for _, g := range guards {
 			defer g.close()
@@ -62,27 +64,58 @@ func (c *breakCmd) Run(std cli.Streams, m *Cmd) error {
 		if err != nil {
 			return fmt.Errorf("nothing was changed: %w", err)
 		}
-		b := depose.Break{Issuer: store, Limit: c.Wait + 2*connect.Timeout, Resource: c.Name, Holder: c.Holder, By: by, Above: c.Number}
+		b := depose.Break{Issuer: store.(depose.Issuer), Limit: c.Wait + 2*connect.Timeout, Resource: c.Name, Holder: c.Holder, By: by, Above: c.Number}
 		for _, g := range guards {
 			b.Guards = append(b.Guards, g.Guard)
 		}
 		_, done, now, err := b.Run(ctx)
 		switch {
 		case done == nil && err == nil:
-			return show(std, false, now, "\nIt has another holder: no guard and no lease was changed.\n", cli.ErrNo)
+			return another(std, now)
 		case done == nil:
 			return err
 		}
-		return errors.Join(cli.Print(std.Out, table(c.Name, append([][]string{{"deposed", c.Holder}, {"by", by}}, done...))), err)
+		return c.print(std, by, done, err)
 	})
 }
 
-// check returns the holder of the new number, which names the breaker.
-func (c *breakCmd) check() (by string, err error) {
+func (c *breakCmd) print(std cli.Streams, by string, done [][]string, err error) error {
+	return errors.Join(cli.Print(std.Out, table(c.Name, append([][]string{{"deposed", c.Holder}, {"by", by}}, done...))), err)
+}
+
+func another(std cli.Streams, now token.State) error {
+	return show(std, false, now, "\nIt has another holder: no guard and no lease was changed.\n", cli.ErrNo)
+}
+
+// ask has a lock service break the lock: it has the guards.
+func (c *breakCmd) ask(ctx context.Context, std cli.Streams, service *httptoken.Issuer, by string) error {
+	number, report, err := service.Break(ctx, c.Name, c.Holder, by, c.Number, c.Unfenced)
+	if errors.Is(err, token.ErrHeld) {
+		now, err := service.Inspect(ctx, c.Name)
+		if err != nil {
+			return fmt.Errorf("nothing was changed: it has another holder: %w", err)
+		}
+		return another(std, now)
+	} else if err != nil {
+		return err
+	}
+	done := [][]string{{"number", fmt.Sprintf("%d: later holders have a higher one", number)}}
+	for _, line := range report {
+		subject, text, _ := strings.Cut(line, ": ")
+		done = append(done, []string{subject, text})
+	}
+	return c.print(std, by, done, nil)
+}
+
+// check returns the holder of the new number, which names the breaker. A lock service adds the
+// name of the credential.
+func (c *breakCmd) check(service bool) (by string, err error) {
 	switch {
+	case service && len(c.Guard)+len(c.Row) > 0:
+		return "", errors.New("--url excludes --guard and --row: the lock service has the guards")
 	case c.Unfenced && len(c.Guard)+len(c.Row) > 0:
 		return "", errors.New("--unfenced excludes --guard and --row")
-	case !c.Unfenced && len(c.Guard) == 0:
+	case !c.Unfenced && len(c.Guard) == 0 && !service:
 		return "", errors.New("nothing was changed: without a guard that refuses them, late writes of the deposed holder are accepted until " +
 			"a successor has claimed: name each --guard through which it writes, or give --unfenced")
 	case c.Wait < time.Millisecond:
@@ -113,14 +146,12 @@ func (c *breakCmd) open(ctx context.Context, schema string) (targets []target, e
 	defer cancel()
 	var postgres []*sqlguard.Guard
 	for _, url := range c.Guard {
-		name, store, end, err := c.connect(ctx, url, schema)
-		if end != nil {
-			targets = append(targets, target{depose.Guard{Name: name, Store: store}, end})
-		}
+		opened, err := connect.OpenGuard(ctx, url, schema, "fencepost locks break", c.Wait)
 		if err != nil {
 			return targets, connect.WithCause(ctx, err)
 		}
-		if g, ok := store.(*sqlguard.Guard); ok {
+		targets = append(targets, target{opened.Guard, opened.Close})
+		if g, ok := opened.Store.(*sqlguard.Guard); ok {
 			postgres = append(postgres, g)
 		}
 	}
@@ -155,28 +186,4 @@ func (m ownMark) Admit(ctx context.Context, tok token.Token) error {
 	}
 	stale.Mark.Holder = "" // a higher number raises both marks
 	return err
-}
-
-func (c *breakCmd) connect(ctx context.Context, url, schema string) (name string, store guard.Store, end func(), err error) {
-	const application = "fencepost locks break"
-	scheme, _, isURL := strings.Cut(url, "://")
-	if scheme == "redis" || scheme == "rediss" || scheme == "unix" {
-		client, ping, err := connect.Redis(url, "--guard")
-		if err != nil {
-			return "", nil, nil, err
-		}
-		return cli.Redacted(url), &redisguard.Guard{Client: client}, func() { client.Close() }, ping(ctx)
-	}
-	if pool, ping, err := connect.Pool(url, "--guard", application); err == nil {
-		return cli.Redacted(url), &sqlguard.Guard{DB: pool, Schema: schema, IdleTimeout: c.Wait}, pool.Close, ping(ctx)
-	}
-	server, err := (&connect.Database{MySQL: url}).Server(application)
-	if isURL || err != nil {
-		return "", nil, nil, connect.BadURL("--guard: neither a postgres:// or redis:// URL nor a DSN of MySQL")
-	}
-	db, err := server.Open(ctx)
-	if err != nil {
-		return "", nil, nil, err
-	}
-	return "mysql at " + server.Address + ", database " + server.Database, &stdsql.Guard{DB: db, Dialect: stdsql.MySQL, IdleTimeout: c.Wait}, func() { db.Close() }, nil
 }

@@ -1,5 +1,6 @@
 // Package locks is the command fencepost locks: it lists and shows the locks of an issuer,
-// and breaks one. command.go has list and show, break.go has break.
+// and breaks one. command.go has list and show, break.go has break. The locks are those of a
+// server, or of a lock service over one.
 package locks
 
 import (
@@ -7,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -15,11 +17,14 @@ import (
 	"github.com/fencepost/fencepost/cmd/fencepost/internal/marks"
 	"github.com/fencepost/fencepost/internal/cli"
 	"github.com/fencepost/fencepost/token"
+	"github.com/fencepost/fencepost/token/httptoken"
 )
 
 // Cmd is the command fencepost locks, with the flags that its commands share.
 type Cmd struct {
 	connect.Locks
+	URL       string `name:"url" server:"one" env:"FENCEPOST_URL" placeholder:"URL" help:"The lock service that has the lock, as https://locks.example.com: see fencepost serve."`
+	Bearer    string `env:"FENCEPOST_BEARER" placeholder:"TOKEN" help:"The bearer token for --url. Every user of the machine can read a flag: set the variable instead."`
 	KeyPrefix string `env:"FENCEPOST_PREFIX" placeholder:"PREFIX" help:"The prefix of the keys in Redis or etcd, by default fencepost."`
 
 	List  listCmd  `cmd:"" help:"List the locks that are held or waited for."`
@@ -34,13 +39,21 @@ func (Cmd) Help() string {
 
 Examples:
   fencepost locks list --redis redis://locks:6379 --prefix job/
-  FENCEPOST_POSTGRES_URL=postgres://operator:secret@db/locks fencepost locks show job/report`
+  FENCEPOST_POSTGRES_URL=postgres://operator:secret@db/locks fencepost locks show job/report
+  FENCEPOST_BEARER=secret fencepost locks list --url https://locks.example.com`
 }
 
 // withStore connects, and calls fn with a context that a signal ends.
-func (m *Cmd) withStore(fn func(ctx context.Context, store connect.Issuer) error) error {
+func (m *Cmd) withStore(fn func(ctx context.Context, store token.Inspector) error) error {
 	ctx, done := cli.UntilSignal(context.Background())
 	defer done()
+	if m.URL != "" {
+		u, err := url.Parse(m.URL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
+			return connect.BadURL("--url: not an http:// or https:// URL with a host, and the token in --bearer,")
+		}
+		return connect.WithCause(ctx, fn(ctx, &httptoken.Issuer{URL: strings.TrimSuffix(m.URL, "/"), Bearer: m.Bearer, Operator: true}))
+	}
 	store, err := m.Open(ctx, "fencepost locks", m.KeyPrefix)
 	if err != nil {
 		return err
@@ -106,7 +119,7 @@ func (listCmd) Help() string {
 
 // Run is called by kong.
 func (c *listCmd) Run(std cli.Streams, m *Cmd) error {
-	return m.withStore(func(ctx context.Context, store connect.Issuer) error {
+	return m.withStore(func(ctx context.Context, store token.Inspector) error {
 		found := map[string]token.State{} // an issuer may return a lock twice
 		for s, err := range store.Locks(ctx, c.Prefix) {
 			if err != nil {
@@ -150,7 +163,7 @@ func (c *showCmd) Run(std cli.Streams, m *Cmd) error {
 	if err := token.ValidateResource(c.Name); err != nil {
 		return err
 	}
-	return m.withStore(func(ctx context.Context, store connect.Issuer) error {
+	return m.withStore(func(ctx context.Context, store token.Inspector) error {
 		state, err := store.Inspect(ctx, c.Name)
 		if err != nil {
 			return err

@@ -82,7 +82,7 @@ func (h *heldLock) environment() ([]string, error) {
 // a server. The program and the watchdog do not use them.
 func withoutURLs(environment []string) []string {
 	secret := []string{"FENCEPOST_REDIS_URL", "FENCEPOST_POSTGRES_URL", "FENCEPOST_ETCD_URL", "FENCEPOST_MYSQL_DSN", "FENCEPOST_STORE", "FENCEPOST_LOCKS_BREAK_GUARD",
-		"FENCEPOST_SIMULATE_REDIS", "FENCEPOST_SIMULATE_ETCD", "FENCEPOST_SIMULATE_POSTGRES"}
+		"FENCEPOST_SERVE_GUARD", "FENCEPOST_BEARER", "FENCEPOST_SIMULATE_REDIS", "FENCEPOST_SIMULATE_ETCD", "FENCEPOST_SIMULATE_POSTGRES"}
 	return slices.DeleteFunc(environment, func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
 		return slices.Contains(secret, name)
