@@ -27,11 +27,11 @@ func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // newLease returns a reply about a lease that lasts until the given time, counted from now.
 func newLease(until time.Time) (lease, error) {
-	left := time.Until(until).Milliseconds()
-	if left <= 0 {
-		return lease{}, fmt.Errorf("%w: the lease had ended when the issuer replied", token.ErrUnreachable)
+	reply := lease{ExpiresIn: time.Until(until).Milliseconds()}
+	if reply.ExpiresIn <= 0 {
+		return reply, fmt.Errorf("%w: the lease had ended when the issuer replied", token.ErrUnreachable)
 	}
-	return lease{ExpiresIn: left}, nil
+	return reply, nil
 }
 
 func (c *call) acquire() (any, error) {
@@ -52,12 +52,11 @@ func (c *call) acquire() (any, error) {
 		return nil, err
 	}
 	reply, err := newLease(grant.Until)
-	if err != nil {
-		return nil, err
-	}
-	reply.Number = grant.Token.Number
-	if reply.Token, err = c.text(grant.Token); err != nil {
-		_ = c.free(grant.Token)
+	if err == nil {
+		reply.Number = grant.Token.Number
+		if reply.Token, err = c.text(grant.Token); err != nil {
+			_ = c.free(grant.Token)
+		}
 	}
 	return reply, err
 }

@@ -57,13 +57,12 @@ func (c *call) list() (any, error) {
 	if text := query.Get("limit"); text != "" && err == nil {
 		limit, err = strconv.Atoi(text)
 	}
+	wrong := err != nil || limit < 1 || limit > maxPage
 	for name, values := range query {
-		if !slices.Contains([]string{"prefix", "after", "limit"}, name) || len(values) > 1 {
-			return nil, invalid.with("The query has an unknown or a repeated parameter.")
-		}
+		wrong = wrong || len(values) > 1 || !slices.Contains([]string{"prefix", "after", "limit"}, name)
 	}
-	if err != nil || limit < 1 || limit > maxPage {
-		return nil, invalid.with(fmt.Sprintf("The query is malformed, or limit is not 1 to %d.", maxPage))
+	if wrong {
+		return nil, invalid.with(fmt.Sprintf("The query is malformed, limit is not 1 to %d, or a parameter is unknown or repeated.", maxPage))
 	}
 	iss, ok := c.Issuer.(token.Inspector)
 	if !ok {
