@@ -185,7 +185,7 @@ var budgets = map[string]int{
 	"simulations/redispoint": 265,
 	"internal":               4_838,
 	"internal/history":       2_192,
-	"internal/register":      1_049,
+	"internal/register":      1_050,
 	"internal/timeline":      763,
 	"internal/test":          3_535,
 	"cmd/fencepost":          6_669,
@@ -196,7 +196,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 56_811
+const allLines = 56_812
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

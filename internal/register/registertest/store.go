@@ -32,7 +32,7 @@ func TestNames(t *testing.T, newIssuer func() register.Interface) {
 	t.Helper()
 	iss, want := newIssuer(), map[string]int64{}
 	for _, name := range names {
-		grant, err := iss.Acquire(t.Context(), name, "h", long)
+		grant, err := iss.Acquire(t.Context(), name, "names", long)
 		require.NoError(t, err, "%q", name)
 		_, err = iss.Renew(t.Context(), grant.Token, long)
 		require.NoError(t, err, "%q", name)
@@ -43,8 +43,9 @@ func TestNames(t *testing.T, newIssuer func() register.Interface) {
 		maps.DeleteFunc(all, func(name string, _ int64) bool { return !strings.HasPrefix(name, prefix) })
 		for state, err := range iss.Locks(t.Context(), prefix) {
 			require.NoError(t, err)
-			require.Equal(t, "h", state.Holder)
-			got[state.Resource] = state.Number
+			if state.Holder == "names" { // another test may have locks in this store too
+				got[state.Resource] = state.Number
+			}
 		}
 		require.Equal(t, all, got)
 	}
