@@ -31,25 +31,30 @@ func TestProxyListensOnThisMachineUnlessAHostIsGiven(t *testing.T) {
 func TestAddressesToListenOnHaveOneForm(t *testing.T) {
 	t.Parallel()
 	_, leaves := model(t)
-	var flags []string
+	var flags [][2]string // command and flag
 	for _, leaf := range leaves {
 		for _, flag := range slices.Concat(leaf.AllFlags(true)...) {
 			if _, is := flag.Target.Interface().(usage.Address); is || flag.PlaceHolder == "ADDR" {
 				require.IsType(t, usage.Address(""), flag.Target.Interface(), flag.Name)
-				flags = append(flags, "--"+flag.Name)
+				flags = append(flags, [2]string{leaf.Name, "--" + flag.Name})
 			}
 		}
 	}
-	require.Equal(t, []string{"--listen", "--admin"}, flags)
+	require.Equal(t, [][2]string{{"serve", "--listen"}, {"proxy", "--listen"}, {"proxy", "--admin"}}, flags)
 	page, err := os.ReadFile("../../docs/command.md")
 	require.NoError(t, err)
 	_, section, found := strings.Cut(string(page), "\n## Addresses\n")
 	require.True(t, found)
 	section, _, _ = strings.Cut(section, "\n## ")
-	for _, flag := range flags {
+	given := map[string][]string{
+		"serve": {"serve", "--memory"},
+		"proxy": {"proxy", "--upstream", "http://127.0.0.1:1", "--dangerously-memory", "--resource", "a", "--listen", "0"},
+	}
+	for _, f := range flags {
+		command, flag := f[0], f[1]
 		require.Contains(t, section, "`"+flag+"`")
 		for _, wrong := range []string{"", "localhost", "::1:8080", "http://127.0.0.1:8080"} {
-			done := execute(t, "proxy", "--upstream", "http://127.0.0.1:1", "--dangerously-memory", "--resource", "a", "--listen", "0", flag+"="+wrong)
+			done := execute(t, slices.Concat(given[command], []string{flag + "=" + wrong})...)
 			requireFailed(t, done, 2, flag+`: "`+wrong+`" is not an address to listen on, as 8080 (on 127.0.0.1 only), 10.0.0.5:8080, or 0.0.0.0:8080 (on all)`)
 		}
 	}
