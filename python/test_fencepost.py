@@ -161,6 +161,8 @@ def hold(url, name, ttl):
                     tok.check()
                 elif line == "write\n":
                     write(tok, "other")
+                elif line == "write unfenced\n":
+                    write(None, "unfenced")
                 else:
                     break
                 print("done", flush=True)
@@ -173,7 +175,8 @@ def hold(url, name, ttl):
 
 def write(tok, text):
     with psycopg.connect(os.environ["FENCEPOST_TEST_POSTGRES_URL"]) as conn:
-        conn.execute(*tok.admit)
+        if tok:
+            conn.execute(*tok.admit)
         conn.execute("INSERT INTO written VALUES (%s)", (text,))
 
 
@@ -249,9 +252,10 @@ class Test(unittest.TestCase):
             other.process.send_signal(signal.SIGCONT)
             self.assertEqual("lost", other.do("check"))
             self.assertEqual("ZF001", other.do("write"))
+            self.assertEqual("done", other.do("write unfenced"), "the twin: only the fence refuses the write")
             write(tok, "this")
         self.assertEqual("released", other.do("release"))
-        self.assertEqual(["other", "this", "this"], written())
+        self.assertEqual(["other", "this", "unfenced", "this"], written())
 
     def test_a_restart_keeps_the_lease(self):
         """A lock of Redis is renewed, beyond its ttl, by the service that follows."""
@@ -368,8 +372,9 @@ class Test(unittest.TestCase):
         self.assertRegex(tok._cause, "503|time|Unreachable")
 
     def test_rights_signatures_and_tls(self):
-        folder = self.enterContext(tempfile.TemporaryDirectory()) if hasattr(self, "enterContext") else tempfile.mkdtemp()
-        cert, key, rights, keys = (os.path.join(folder, name) for name in ("cert.pem", "key.pem", "rights", "keys"))
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        cert, key, rights, keys = (os.path.join(folder.name, name) for name in ("cert.pem", "key.pem", "rights", "keys"))
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=test",
                         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert], check=True, capture_output=True)
         Path(rights).write_text(f"test {sha256(b'secret').hexdigest()} acquire,read job/\n")
