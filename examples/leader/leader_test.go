@@ -36,7 +36,11 @@ func database(t *testing.T) *pgxpool.Pool {
 func TestTheFollowersGetTheLeadersAddress(t *testing.T) {
 	t.Parallel()
 	for name, issuer := range map[string]func(t *testing.T, pool *pgxpool.Pool) token.Issuer{
-		"pgtoken": func(_ *testing.T, pool *pgxpool.Pool) token.Issuer { return &pgtoken.Issuer{DB: pool} },
+		"pgtoken": func(t *testing.T, pool *pgxpool.Pool) token.Issuer {
+			iss := &pgtoken.Issuer{DB: pool}
+			t.Cleanup(func() { _ = iss.Close() })
+			return iss
+		},
 		"redistoken": func(t *testing.T, _ *pgxpool.Pool) token.Issuer {
 			client, prefix := testenv.Redis(t)
 			return &redistoken.Issuer{Client: client, Prefix: prefix}
@@ -79,7 +83,7 @@ func TestTheFollowersGetTheLeadersAddress(t *testing.T) {
 			require.NoError(t, err)
 			var number int64
 			var holder string
-			require.Eventually(t, func() bool { // the leader has written
+			require.Eventually(t, func() bool { // the leader has claimed
 				return pool.QueryRow(ctx, "SELECT number, holder FROM fencepost.marks WHERE resource = $1", role).Scan(&number, &holder) == nil &&
 					holder == now.Holder
 			}, time.Minute, time.Millisecond)
@@ -89,8 +93,8 @@ func TestTheFollowersGetTheLeadersAddress(t *testing.T) {
 				next, err := observer.Leader(ctx)
 				return err == nil && next.Holder != "" && next.Holder != now.Holder && next.Number > number
 			}, time.Minute, time.Millisecond)
-			require.Eventually(t, func() bool { // the next leader has claimed
-				return pool.QueryRow(ctx, "SELECT number FROM fencepost.marks WHERE resource = $1", role).Scan(&now.Number) == nil && now.Number > number
+			require.Eventually(t, func() bool { // the next leader has claimed, and one of the two has written
+				return pool.QueryRow(ctx, "SELECT m.number FROM fencepost.marks m, plans WHERE m.resource = $1", role).Scan(&now.Number) == nil && now.Number > number
 			}, time.Minute, time.Millisecond)
 			_, err = fence.On(role).Exec(token.NewContext(ctx, former), "UPDATE plans SET by = 'late'")
 			require.ErrorIs(t, err, guard.ErrStale)

@@ -57,7 +57,8 @@ func connect(issuer, server string) (token.Issuer, func(), error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		return &pgtoken.Issuer{DB: pool}, pool.Close, nil
+		iss := &pgtoken.Issuer{DB: pool}
+		return iss, func() { _ = iss.Close(); pool.Close() }, nil
 	case "redistoken":
 		client := redis.NewClient(&redis.Options{Addr: server})
 		return &redistoken.Issuer{Client: client}, func() { _ = client.Close() }, nil
