@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/fencepost/fencepost/lock"
@@ -123,7 +124,7 @@ func TestAnObserverSeesEachTerm(t *testing.T) {
 				time.Sleep(time.Minute)
 				c := candidate(iss)
 				c.Locker.Name, c.Value = "billing", value
-				require.NoError(t, c.Run(t.Context(), func(ctx context.Context) error {
+				assert.NoError(t, c.Run(t.Context(), func(ctx context.Context) error {
 					time.Sleep(time.Minute)
 					got, err := o.Leader(ctx)
 					require.NoError(t, err)

@@ -134,10 +134,6 @@ func mergeOf(n int) []byte { return fmt.Appendf(nil, `{"data":{"n":"%d"}}`, n) }
 
 var widgetKind = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 
-func (l *leader) widgets() dynamic.ResourceInterface {
-	return l.dynamic.Resource(widgetKind).Namespace("default")
-}
-
 // writes are how programs write, by client-go's typed and dynamic clients. Each makes the
 // object if need be.
 var writes = map[string]func(ctx context.Context, l *leader, name string, n int) error{
@@ -231,12 +227,12 @@ func (c *cluster) stop(t *testing.T, name string, write func(context.Context, *l
 	a, b := c.leader(t, at), c.leader(t, nil)
 	_, err = b.maps.Create(under(t, old, "a"), configMap(name, 0), metav1.CreateOptions{})
 	require.NoError(t, err)
-	done := make(chan error, 1)
+	done, older := make(chan error, 1), under(t, old, "a")
 	go func() {
 		if !below {
 			pause(nil)
 		}
-		done <- write(under(t, old, "a"), a, name, 1)
+		done <- write(older, a, name, 1)
 	}()
 	within(t, paused, "the leader does not come to its write")
 	_, err = b.maps.Patch(under(t, next, "b"), name, types.MergePatchType, mergeOf(2), metav1.PatchOptions{})

@@ -101,7 +101,7 @@ func (s *service) waiting(body string) (disconnect func()) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPut, s.URL+lockPath, strings.NewReader(body))
 		if err == nil {
 			req.Header.Set("Content-Type", "application/json")
-			_, err = s.Client().Do(req) //nolint:bodyclose // there is no reply
+			_, err = s.Client().Do(req)
 		}
 		gone <- err
 	}()

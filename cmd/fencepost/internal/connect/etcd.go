@@ -55,7 +55,7 @@ func (e *Etcd) Send(ctx context.Context, endpoint, path string, request map[stri
 	if e.User != "" && e.logins[endpoint] == "" && path != authenticate {
 		var login struct{ Token string }
 		if _, err = e.Send(ctx, endpoint, authenticate, map[string]any{"name": e.User, "password": e.Password}, &login); err != nil {
-			return date, fmt.Errorf("user %s: %s", e.User, err)
+			return date, fmt.Errorf("user %s: %s", e.User, err.Error())
 		}
 		e.logins[endpoint] = login.Token
 	}
