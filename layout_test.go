@@ -165,7 +165,7 @@ var budgets = map[string]int{
 	"token/etcdtoken":        381,
 	"token/k8stoken":         619,
 	"lock":                   1_880,
-	"token/httptoken":        1_079,
+	"token/httptoken":        1_080,
 	"guard":                  469,
 	"guard/guardtest":        553,
 	"sqlguard":               1_372,
@@ -185,7 +185,7 @@ var budgets = map[string]int{
 	"simulations/redispoint": 265,
 	"internal":               4_838,
 	"internal/history":       2_192,
-	"internal/register":      1_050,
+	"internal/register":      1_051,
 	"internal/timeline":      763,
 	"internal/test":          3_535,
 	"cmd/fencepost":          6_669,
@@ -196,7 +196,7 @@ var budgets = map[string]int{
 }
 
 // allLines is the sum of the budgets.
-const allLines = 56_812
+const allLines = 56_814
 
 func TestFoldersKeepTheirBudgets(t *testing.T) {
 	t.Parallel()

@@ -158,11 +158,15 @@ func TestOneLeadAtATimeInAProcess(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			var w wire
 			var running, most atomic.Int32
-			do, ended := lead(&w, &running, &most), make(chan error, 2)
+			do, ended := lead(&w, &running, &most), make(chan struct{}, 2)
 			for range 2 {
 				_ = candidate(&w).Locker.Hold(t.Context(), account, func(ctx context.Context) error {
-					done := make(chan error, 1)
-					go func() { done <- do(ctx); ended <- nil }()
+					done := make(chan struct{})
+					go func() {
+						_ = do(ctx)
+						close(done)
+						ended <- struct{}{}
+					}()
 					select {
 					case <-ctx.Done():
 					case <-done:

@@ -51,13 +51,16 @@ func TestTheFollowersGetTheLeadersAddress(t *testing.T) {
 			pool := database(t)
 			iss, fence := issuer(t, pool), &sqlguard.Guard{DB: pool}
 			ctx, cancel := context.WithCancel(t.Context())
-			ended, leaders := make(chan error), make(chan string)
+			ended, leaders := make(chan struct{}), make(chan string)
 			for _, address := range []string{"10.0.0.7:80", "10.0.0.8:80"} {
 				p := leader.Planner{
 					Candidate: &lock.Candidate{Locker: &lock.Locker{Issuer: iss, Claim: fence.Admit, TTL: time.Minute}, Resource: role, Value: address},
 					Fence:     fence, Every: time.Millisecond,
 				}
-				go func() { ended <- p.Run(ctx) }()
+				go func() {
+					_ = p.Run(ctx) // ends with ctx
+					ended <- struct{}{}
+				}()
 			}
 			observer := &lock.Observer{Inspector: iss.(token.Inspector), Resource: role, Interval: time.Millisecond}
 			go func() {

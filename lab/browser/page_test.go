@@ -185,7 +185,7 @@ func (b tab) look(name string) {
 	}
 }
 
-// An operator finds a lock, sees who has it, who waits and which marks there are, and breaks it,
+// An operator finds a lock, sees its holder, its waiters and its marks, and breaks it,
 // with the keyboard alone.
 func TestAnOperatorBreaksALock(t *testing.T) {
 	t.Parallel()

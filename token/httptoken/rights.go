@@ -26,8 +26,9 @@ type credential struct {
 }
 
 // Replace replaces all credentials by those in text, as from a file that was changed. Each line
-// has a name, the SHA-256 of the bearer token in hexadecimal, rights joined by commas (acquire,
-// which is also to renew and release, read, break), and the prefixes of the locks' names, each of which ends with a slash, or * for all locks:
+// has a name, the SHA-256 of the bearer token in hexadecimal, rights joined by commas, and the
+// prefixes of the locks' names, each of which ends with a slash, or * for all locks. The rights
+// are acquire, which includes renewals and releases, read, and break:
 //
 //	# printf %s "$TOKEN" | sha256sum
 //	billing 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae acquire billing/ shared/

@@ -51,8 +51,9 @@ func NewRequest(ctx context.Context, method, url string, body any) (*http.Reques
 }
 
 // Do sends req. It decodes a reply that is a success into reply, or stores its body there if
-// reply is a *[io.ReadCloser]. If reply is nil, only 204 is a success. Another reply is a [*Refusal]. The error is
-// [token.ErrUnreachable] if a retry can cure it. clock is the header Date.
+// reply is a *[io.ReadCloser]. If reply is nil, only 204 is a success. Another reply is a
+// [*Refusal]. The error is [token.ErrUnreachable] if a retry can cure it. clock is the header
+// Date.
 func Do(client *http.Client, req *http.Request, reply any) (clock time.Time, header http.Header, err error) {
 	resp, err := client.Do(req)
 	if err != nil {
